@@ -16,7 +16,7 @@ from cases.base import Table
 
 FAMILIES = (
     "math array cluster collective nn nn_general fused state training random data_flow control_flow string bitwise debug "
-    "linalg list patches staging special tables ctc_rnn stateless_random lookup image quant quantized quantized_more quantized_onednn uniform parsing io sparse function dataset summary signal misc ragged maps inplace remap tfdbg counts edges extremes"
+    "linalg list patches staging special tables ctc_rnn stateless_random lookup image quant quantized quantized_more quantized_onednn uniform parsing io sparse function dataset summary signal misc ragged maps inplace remap tfdbg counts edges extremes attributes"
 ).split()
 
 

@@ -12,7 +12,7 @@ EXCLUDED = {
     "EagerPyFunc": "needs Python's registry",
     "Recv": "waits for a peer", "Send": "waits for a peer", "_Recv": "waits for a peer", "_HostRecv": "waits for a peer", "_Send": "waits for a peer",
     "_HostSend": "waits for a peer",
-    "WriteFile": "writes files", "MergeV2Checkpoints": "writes files", "Save": "writes files",
+    "DumpTensor": "writes files", "WriteFile": "writes files", "MergeV2Checkpoints": "writes files", "Save": "writes files",
     "SaveV2": "writes files", "SaveSlices": "writes files", "SaveDataset": "writes files",
     "SaveDatasetV2": "writes files", "ShardedFilename": "has no kernel of its own to compare",
     "Timestamp": "the time", "PrintV2": "prints", "Print": "prints", "LogicalOrOfTime": "the time",
