@@ -714,6 +714,10 @@ rule(" ".join(kind + "FFT" + axes for kind in ("", "I", "R", "IR") for axes in (
 rule("UniformQuantizedAdd UniformRequantize", "value", "stock computes with levels as floats, which hold 24 bits", has_wide_level)
 rule("UniformQuantize", "value", "floats that no integer type holds", has_far_number)
 rule("UniformQuantize", "value", "zero points beyond the levels", has_large_integer)
+rule("ParseSequenceExample ParseSequenceExampleV2", "refused", "stock does not read lists that nobody asks for",
+     says("Invalid protocol message"))  # fmt: skip
+rule("CollectiveReduce CollectiveReduceV2 CollectiveGather CollectiveGatherV2", "accepted", "stock keeps the error of another call",
+     says("timed out waiting for other workers"))  # fmt: skip
 rule("Batch", "refused", "stock takes a negative number of batches for a very large one", says("must be non-negative"))
 rule("IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D", "value", "stock leaves transforms of nothing unset", empty)
 rule("CholeskyGrad", "value", "what is not finite", odd)
