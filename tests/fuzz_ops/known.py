@@ -725,7 +725,6 @@ rule("RaggedTensorToVariantGradient", "refused", "stock gives values another typ
 rule("Batch", "value", "numbers of batches are random", says("output 1 element 0", "output 2"))
 rule("KmeansPlusPlusInitialization", "value", "distances that are not finite", odd)
 rule("QuantizedResizeBilinear", "value", "stock computes with qint32 as floats", of_type("qint32"))
-rule("QuantizedResizeBilinear", "value", "bytes: stock rounds between the directions, too", of_type("quint8"))
 rule("QuantizedResizeBilinear", "shape accepted", "stock sets no limits without images", empty)
 rule("QuantizedResizeBilinear", "value", "images that are not finite", odd)
 rule("UniformQuantizedDot UniformQuantizedConvolution UniformDequantize UniformQuantizedAdd", "value",
