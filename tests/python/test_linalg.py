@@ -22,6 +22,21 @@ def test_factors(tf, np):
 
 
 @both
+def test_norms(tf, np):
+    """Of complex numbers, of shapes that are known only in the step, and with the dimensions that are left."""
+    a = np.random.RandomState(3).randn(2, 3, 4).astype(np.float32)
+    z = (a + 1j * a[:, ::-1]).astype(np.complex64)
+    fed = tf.placeholder(tf.float32, None)
+    found = [tf.norm(z, 2, [1, 2]), tf.norm(z, 1, [0, 2], keepdims=True), tf.norm(a, 2, [0, 1], keepdims=True), tf.norm(a, 2, [-1, 0]),
+             tf.norm(fed, 2, [-2, -1]), tf.norm(fed, 2, [0, 2], keepdims=True), tf.norm(fed, 2, [2, 0])]
+    for order in "euclidean", 1, 2, np.inf:
+        for axis in None, 1, [1, 2]:
+            found += tf.linalg.normalize(z, order, axis)
+    with tf.Session() as sess:
+        return sess.run(found, {fed: a}), [x.dtype.name for x in found]
+
+
+@both
 def test_orthogonal_values(tf, np):
     tf.set_random_seed(4)
     tall = tf.get_variable("tall", [5, 3], initializer=tf.orthogonal_initializer(seed=1))

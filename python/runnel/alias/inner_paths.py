@@ -62,7 +62,7 @@ image_ops: image
 image_ops_impl: image
 linalg_ops_impl: linalg
 linalg_ops: linalg.linalg_ops linalg
-linalg_impl: linalg
+linalg_impl: linalg linalg.linalg_ops
 linear_operator_util: linalg.linear_operator
 linear_operator_addition: linalg.linear_operator_made
 bitwise_ops: bitwise

@@ -34,6 +34,8 @@ def normalize(tensor, ord="euclidean", axis=None, name=None):  # noqa: A002
     with name_scope(name, "normalize", [tensor]):
         tensor = convert_to_tensor(tensor)
         size = norm(tensor, ord, axis, keepdims=True)
+        if size.dtype != tensor.dtype:
+            size = _ops.Cast(size, DstT=tensor.dtype)
         return tensor / size, size
 
 
@@ -228,3 +230,6 @@ def expm(input, name=None):  # noqa: A002
 
         _, result = control_flow.while_loop(lambda i, x: i < last, step, [array_ops.zeros([], real), result])
         return array_ops.reshape(result, sizes)
+
+
+matrix_exponential = expm  # its name in tensorflow.python.ops.linalg.linalg_impl

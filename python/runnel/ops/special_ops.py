@@ -205,15 +205,21 @@ def ragged_fill_empty_rows_grad(reverse_index_map, grad_values, name=None):
 
 def _largest_singular(tensor, axis, keepdims):
     from runnel.linalg.linalg_ops import svd
-    from runnel.ops.array_ops import expand_dims, transpose
-    from runnel.ops.math_ops import reduce_max
+    from runnel.ops.array_ops import concat, expand_dims, rank as rank_of, transpose
+    from runnel.ops.math_ops import abs, range as range_, reduce_max
     rank = tensor.shape.ndims
-    axes = [a % rank for a in axis]
-    order = [a for a in range(rank) if a not in axes] + axes
-    largest = reduce_max(_ops.Abs(svd(transpose(tensor, order), compute_uv=False)), axis=-1)
-    for a in sorted(axes) if keepdims else ():
-        largest = expand_dims(largest, a)
-    return largest
+    if rank is not None:
+        axes = [a % rank for a in axis]
+        order = [a for a in range(rank) if a not in axes] + axes
+    else:
+        rank = rank_of(tensor)
+        axes = [a if a >= 0 else rank + a for a in axis]
+        order = concat([_ops.ListDiff(range_(rank), axes)[0], axes], 0)
+    largest = reduce_max(abs(svd(transpose(tensor, order), compute_uv=False)), axis=-1, keepdims=keepdims)
+    if not keepdims:
+        return largest
+    # The singular values were the last axis; the other one was dropped before.
+    return transpose(expand_dims(largest, -1), _ops.InvertPermutation(convert_to_tensor(order)))
 
 
 def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims=None):  # noqa: A002
