@@ -88,12 +88,24 @@ BINARY(logical_and, uint8_t, uint8_t, SAME, uint8_t, , (x != 0) & (y != 0))
 BINARY(logical_or, uint8_t, uint8_t, SAME, uint8_t, , (x | y) != 0)
 UNARY(logical_not, uint8_t, uint8_t, SAME, uint8_t, x == 0)
 
+// The number of bits that are set, by sums of neighbours in lanes of the type's own width, which
+// compilers vectorize for every processor.
+#define BITS_IN(S, T, D, C, LOAD, SAVE)                                                \
+  static inline uint8_t bits_in_##S(T x) {                                             \
+    x = (T)(x - (x >> 1 & (T)0x5555555555555555));                                     \
+    x = (T)((x & (T)0x3333333333333333) + (x >> 2 & (T)0x3333333333333333));           \
+    x = (T)((x + (x >> 4)) & (T)0x0f0f0f0f0f0f0f0f);                                   \
+    for (unsigned bits = 8; bits < 8 * sizeof(T); bits *= 2) x = (T)(x + (x >> bits)); \
+    return (uint8_t)(x & 0x7f);                                                        \
+  }
+UNSIGNED_TYPES(BITS_IN)
+
 #define BITS(S, T, D, C, LOAD, SAVE)              \
   BINARY(bitwise_and_##S, T, C, LOAD, T, , x& y)  \
   BINARY(bitwise_or_##S, T, C, LOAD, T, , x | y)  \
   BINARY(bitwise_xor_##S, T, C, LOAD, T, , x ^ y) \
   UNARY(invert_##S, T, C, LOAD, T, ~x)            \
-  UNARY(population_count_##S, T, C, LOAD, uint8_t, __builtin_popcountll(x))
+  UNARY(population_count_##S, T, C, LOAD, uint8_t, bits_in_##S(x))
 UNSIGNED_TYPES(BITS)
 
 // Left shifts are computed unsigned, in 32 bits where they suffice.
