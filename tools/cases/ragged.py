@@ -201,6 +201,9 @@ def variants(t):
           {"input_ragged_rank": -1, "output_ragged_rank": 1, "Tvalues": "float"})
     t.row("matrix", back, [node("Reshape", [one, ivec(1, 2)])],
           {"input_ragged_rank": 0, "output_ragged_rank": 2, "Tvalues": "float"})
+    for name, a, b in (("rows_differ", [4, 4, 2], [1, 4, 3]), ("ranks_differ", [4, 4], [1])):
+        pair = node("Pack", [[encode(1, drawn("float", x), False, splits(0, x[0])) for x in (a, b)]])
+        t.row(name, back, [pair], {"input_ragged_rank": 1, "output_ragged_rank": 2, "Tvalues": "float"})
     lists = node("EmptyTensorList", [iscalar(-1), iscalar(-1)], {"element_dtype": "float"})
     t.row("list", back, [lists], {"input_ragged_rank": 0, "output_ragged_rank": 0, "Tvalues": "float"}, message="code-only")
     # Values, through variants and back.

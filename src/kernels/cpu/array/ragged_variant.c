@@ -206,14 +206,21 @@ static rn_status_t stack_values(rn_kernel_ctx_t* ctx) {
   rn_shape_t shape = {1, dims};
   for (int64_t i = 0; i < in->count; ++i) {
     const rn_tensor_t *values = values_of(element(ctx, i)), *first = values_of(element(ctx, 0));
-    bool fits = values->rank == first->rank;
-    for (int d = 1; fits && d < values->rank; ++d)
-      fits = rn_tensor_dim(values, d) == rn_tensor_dim(first, d);
-    if (!fits)
+    if (values->rank != first->rank)
       return rn_invalid_argument(
           "Rank of values must match for all components; values shape at index 0: %s, values shape "
           "at index %" PRId64 ": %s",
           rn_text_of(first).text, i, rn_text_of(values).text);
+    const rn_shape_t row = {first->rank - 1, rn_tensor_dims(first) + 1};
+    const rn_shape_t own = {values->rank - 1, rn_tensor_dims(values) + 1};
+    if (!rn_shape_eq(row, own))
+      return rn_invalid_argument(
+          "All flat_values must have compatible shapes.  Shape at index 0: %s.  Shape at index "
+          "%" PRId64
+          ": %s.  If you are using tf.map_fn, then you may need to specify an explicit "
+          "fn_output_signature with appropriate ragged_rank, and/or convert output tensors to "
+          "RaggedTensors.",
+          rn_shape_text(row).text, i, rn_shape_text(own).text);
     shape.rank = first->rank;
     for (int d = 1; d < first->rank; ++d) dims[d] = rn_tensor_dim(first, d);
     if (!rn_add_i64_ok(dims[0], rn_tensor_dim(values, 0), &dims[0]))
