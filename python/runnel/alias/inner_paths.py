@@ -93,6 +93,8 @@ inplace_ops: ops.array_ops
 confusion_matrix: ops.special_ops ops.weights_broadcast_ops
 sort_ops: ops.special_ops
 numerics: ops.special_ops
+ragged_factory_ops: ragged
+segment_id_ops: ragged
 standard_ops: ops.array_ops
 state_grad: ops.state_ops
 math_grad: ops.math_ops
