@@ -200,3 +200,128 @@ def test_checkpoints_with_a_root(tf, np):
     written = tf.train.Checkpoint(fourth).write(folder + "/alone")
     tf.train.Checkpoint(first).read(written)
     return [third.v, fourth.v, first.v, [name for name, _ in tf.train.list_variables(path)]]
+
+
+@both(v2=True)
+def test_rows_of_sparse_and_ragged_tensors(tf, np):
+    ragged = tf.ragged.constant([[1, 2], [3], []])
+    deep = tf.ragged.constant([[[1, 2], [3]], [[4, 5]]])
+    sparse = tf.sparse.from_dense([[[1.0, 0], [2, 3]], [[0, 4], [5, 0]]])
+    ints = tf.RaggedTensorSpec([None], tf.int32)
+
+    @tf.function
+    def traced(sparse, ragged):
+        return tf.sparse.to_dense(tf.map_fn(lambda x: x, sparse)), tf.map_fn(lambda x: x * 2, ragged).to_tensor()
+
+    return [tf.map_fn(tf.reduce_sum, ragged, fn_output_signature=tf.int32), tf.map_fn(lambda x: x * 2, ragged).to_list(),
+            tf.map_fn(tf.range, tf.constant([1, 3, 0]), fn_output_signature=ints).to_list(), tf.map_fn(lambda x: x + 1, deep).to_list(),
+            tf.map_fn(lambda x: tf.reduce_sum(x, axis=1), deep, fn_output_signature=ints).to_list(),
+            tf.map_fn(lambda x: tf.sparse.sparse_dense_matmul(x[0], x[1]), (sparse, tf.ones([2, 2, 2])), fn_output_signature=tf.float32),
+            tf.sparse.sparse_dense_matmul(tf.ones([3, 2]), tf.sparse.from_dense([[1.0, 0], [2, 3]])), traced(sparse, ragged)]
+
+
+@both(v2=True)
+def test_shapes_of_ragged_tensors(tf, np):
+    ragged = tf.ragged.constant([[[1, 2]], [[3, 4], [5, 6]]], ragged_rank=1)
+    shape = tf.shape(ragged)
+    try:
+        shape[1]
+    except ValueError as error:
+        mistake = str(error)
+    return shape[0], shape[2], shape.rank, shape.is_uniform(1), mistake, tf.ones_like(ragged).to_list(), tf.zeros_like(ragged).to_list()
+
+
+@both(v2=True)
+def test_branches_keep_their_structure(tf, np):
+    seen = []
+
+    @tf.function(input_signature=[tf.SparseTensorSpec([None, 3])])
+    def f(x):
+        one = tf.cond(tf.reduce_sum(x.values) > 0, lambda: [x.values], lambda: [x.values * 2])
+        whole = tf.cond(tf.reduce_sum(x.values) > 0, lambda: x, lambda: x)
+        seen.append((type(one).__name__, len(one), whole.shape.as_list()))
+        return one[0]
+
+    return f(tf.sparse.from_dense([[1.0, 0, 2]])), seen
+
+
+@both(v2=True)
+def test_spectra_of_known_size(tf, np):
+    seen = []
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def f(x):
+        y = tf.signal.stft(x, 16, 4, 16)
+        seen.extend([y.shape.as_list(), tf.signal.inverse_stft(y, 16, 4, 16).shape.as_list()])
+        return tf.abs(y)
+
+    return tf.round(f(tf.reshape(tf.range(64.0), [2, 32])) * 100), seen
+
+
+@both(v2=True)
+def test_small_cases(tf, np):
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/words.txt"
+        with open(path, "w") as file:
+            file.write("a\nb\nc\n")
+        table = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(
+            path, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER, value_index_offset=2), -1)
+        found = table.lookup(tf.constant(["a", "c", "x"]))
+    return [found, tf.linspace(0.0, 10.0, 0), tf.linspace(0.0, 10.0, 1), tf.linspace(0.0, 10.0, tf.constant(3)),
+            tf.linalg.diag(tf.constant([True, False])), tf.linalg.diag_part(tf.constant([[True, False], [False, True]]), k=1)]
+
+
+@both(v2=True)
+def test_volumes(tf, np):
+    draw = np.random.RandomState(0)
+    x, w = tf.constant(draw.rand(1, 5, 6, 5, 4), tf.float32), tf.constant(draw.rand(2, 2, 2, 4, 6), tf.float32)
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        y = tf.nn.convolution(x, w, padding="SAME", dilations=[2, 1, 2])
+    grouped = tf.function(lambda: tf.nn.convolution(x, w[:, :, :, :2], padding="VALID"), jit_compile=True)
+    return [y, *tape.gradient(y, [x, w]), grouped()]
+
+
+@both(v2=True)
+def test_variables_of_functions(tf, np):
+    made, calls = [], tf.Variable(0)
+
+    @tf.function
+    def f(x):
+        calls.assign_add(1)
+        if not made:
+            made.append(tf.Variable(tf.fill([2], 3.0)))
+        return made[0] * x
+
+    table, seen = tf.Variable(tf.ones([20, 6])), []
+
+    @tf.function
+    def g(ids):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.gather(table, ids) ** 2)
+        slices = tape.gradient(y, table)
+        seen.append(tf.convert_to_tensor(slices).shape.as_list())
+        return slices.values
+
+    return f(2.0), f(3.0), calls, g(tf.constant([1, 2, 1])), seen
+
+
+@both(v2=True)
+def test_how_libraries_recognize_values(tf, np):
+    values = [tf.constant(1), tf.Variable(1.0), tf.sparse.from_dense([1]), tf.ragged.constant([[1]])]
+    return [any(base.__name__ in ("Tensor", "SparseTensor", "RaggedTensor") and base.__module__.startswith("tensorflow.python.")
+                for base in type(value).__mro__) for value in values]
+
+
+def test_named_extension_types():
+    import runnel.v2 as tf
+    from runnel.core import type_spec
+
+    class Masked(tf.experimental.ExtensionType):
+        __name__ = "tests.Masked"
+        values: tf.Tensor
+        mask: tf.Tensor
+
+    spec = tf.type_spec_from_value(Masked([1, 2], [True, False]))
+    assert type_spec.get_name(type(spec)) == "tests.Masked.Spec"
+    assert type_spec.lookup("tests.Masked.Spec") is type(spec)

@@ -44,7 +44,7 @@ class Module(AutoTrackable):
         return run
 
     # Attributes without variables.
-    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name", "_self_tracked", "_self_setattr_tracking", "_self_deferred"))
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name", "_self_unconditional_dependency_names", "_self_setattr_tracking", "_self_deferred"))
 
     def _parts(self, order=None):
         """Yields (attribute, path in it, object) for everything in the attributes."""

@@ -19,11 +19,11 @@ class Trackable:
 
     @property
     def _tracked_names(self):
-        """{name: object}, in the order in which they were tracked."""
-        found = self.__dict__.get("_self_tracked")
+        """{name: object}, in the order in which they were tracked. Keras knows the attribute, and does not save it."""
+        found = self.__dict__.get("_self_unconditional_dependency_names")
         if found is None:
             found = {}
-            object.__setattr__(self, "_self_tracked", found)
+            object.__setattr__(self, "_self_unconditional_dependency_names", found)
         return found
 
     @property
