@@ -785,7 +785,8 @@ def linspace(start, stop, num, name=None, axis=0):
     start = convert_to_tensor(start, name="start")
     stop = convert_to_tensor(stop, name="stop", dtype=start.dtype)
     known = evaluated_value(num)
-    if start._rank() == 0 and stop._rank() == 0 and start.dtype.is_floating and axis in (0, -1) and known is not None and known > 0:
+    has_op = start.dtype in (dtypes.float32, dtypes.float64) and known is not None and known > 0
+    if has_op and start._rank() == 0 and stop._rank() == 0 and axis in (0, -1):
         return _ops.LinSpace(start, stop, num, name=name)
     with name_scope(name, "linspace", [start, stop]):
         dims = array_ops.broadcast_dynamic_shape(array_ops.shape(start), array_ops.shape(stop))
