@@ -1,5 +1,5 @@
-// What shape functions of plug-ins need beyond tensorflow/c/ops.h: outputs of any shape, attributes of
-// any type, and inputs whose values are known.
+// What shape functions of plug-ins need beyond tensorflow/c/ops.h: outputs of any shape, attributes
+// of any type, and inputs whose values are known.
 //
 // All functions may be called only from within a shape function, with the context that it got.
 #ifndef RUNNEL_SHAPE_CONTEXT_H_

@@ -53,6 +53,19 @@ export LD_LIBRARY_PATH=$prefix/lib
 [ "$(./client)" = '2.21.0 42' ] || fail "the client says: $(./client 2>&1)"
 [ "$(./slope)" = 'the slope of x*x at 3 is 6' ] || fail "the README's program says: $(./slope 2>&1)"
 
+# C++, where that part was built: with pkg-config, and as build files made for TensorFlow link.
+if [ -e lib/pkgconfig/tensorflow_cc.pc ]; then
+  # shellcheck disable=SC2046
+  g++ -std=c++17 -Wall -Werror "$here/../../examples/cc/slope.cc" -o slope_cc $(pkg-config --cflags --libs tensorflow_cc)
+  # shellcheck disable=SC2046
+  g++ -std=c++17 "$here/../../examples/cc/slope.cc" -o slope_cc2 $(pkg-config --cflags tensorflow_cc) -Llib \
+    -ltensorflow_cc -ltensorflow_framework
+  for program in ./slope_cc ./slope_cc2; do
+    [ "$($program)" = 'the slope of x*x at 3 is 6' ] || fail "$program says: $($program 2>&1)"
+  done
+  readelf -d client | grep -q 'NEEDED.*protobuf' && fail 'a C program needs protobuf'
+fi
+
 # The whole tree may be moved.
 mkdir moved
 mv lib include bin share moved/

@@ -4,8 +4,8 @@
 
 #include <complex>
 
-#include "tensorflow/core/platform/types.h"
 #include "tensorflow/core/platform/eigen.h"
+#include "tensorflow/core/platform/types.h"
 
 namespace tensorflow {
 

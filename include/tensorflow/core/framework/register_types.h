@@ -4,6 +4,7 @@
 
 #include "tensorflow/core/framework/types.h"
 
+// m for one type.
 #define TF_CALL_float(m) m(float)
 #define TF_CALL_double(m) m(double)
 #define TF_CALL_int8(m) m(::tensorflow::int8)

@@ -15,8 +15,8 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/tensor_types.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/eigen.h"
+#include "tensorflow/core/platform/status.h"
 
 namespace tensorflow {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <thread>
 
-#include "tensorflow/core/platform/types.h"
 #include "tensorflow/core/platform/eigen.h"
+#include "tensorflow/core/platform/types.h"
 
 namespace tensorflow {
 namespace thread {
