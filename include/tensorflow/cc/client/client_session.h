@@ -108,12 +108,6 @@ class ClientSession {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tensorflow
-
-#include "tensorflow/core/public/session.h"
-
-namespace tensorflow {
-
 inline Status ClientSession::MakeCallable(const CallableOptions& options,
                                           CallableHandle* out_handle) {
   TF_RETURN_IF_ERROR(state_->scope_status);

@@ -15,79 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "tensorflow/core/framework/device_attributes.pb.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session_impl.h"
 
 namespace tensorflow {
-namespace internal {
-
-// Finds the edge "node", "node:1" or "^node" (then |out->index| is -1).
-inline bool FindEdge(const Graph& graph, absl::string_view name, TF_Output* out) {
-  int index = 0;
-  if (!name.empty() && name[0] == '^') {
-    name.remove_prefix(1);
-    index = -1;
-  }
-  size_t colon = name.rfind(':');
-  if (index == 0 && colon != absl::string_view::npos) {
-    if (!absl::SimpleAtoi(name.substr(colon + 1), &index) || index < 0) return false;
-    name = name.substr(0, colon);
-  }
-  TF_Operation* found = TF_GraphOperationByName(graph.c_graph(), std::string(name).c_str());
-  *out = TF_Output{found, index};
-  return found && index < TF_OperationNumOutputs(found);
-}
-
-inline Status AddFeed(const Graph& graph, const std::string& name, std::vector<TF_Output>* feeds) {
-  TF_Output edge;
-  if (!FindEdge(graph, name, &edge) || edge.index < 0) {
-    return errors::InvalidArgument(
-        "Tensor ", name,
-        ", specified in either feed_devices or fetch_devices was not found in "
-        "the Graph");
-  }
-  feeds->push_back(edge);
-  return OkStatus();
-}
-
-inline Status AddTarget(const Graph& graph, const std::string& name,
-                        std::vector<const TF_Operation*>* targets) {
-  TF_Output edge;
-  bool is_found = FindEdge(graph, name, &edge);
-  if (!is_found && !(edge.oper && edge.index == 0)) {  // a node without outputs will do
-    return errors::NotFound("PruneForTargets: Some target nodes not found: ", name);
-  }
-  targets->push_back(edge.oper);
-  return OkStatus();
-}
-
-inline Status StepOf(const Graph& graph, const CallableOptions& options, Step* step) {
-  for (const std::string& name : options.feed())
-    TF_RETURN_IF_ERROR(AddFeed(graph, name, &step->feeds));
-  for (const std::string& name : options.fetch())
-    TF_RETURN_IF_ERROR(AddFeed(graph, name, &step->fetches));
-  for (const std::string& name : options.target())
-    TF_RETURN_IF_ERROR(AddTarget(graph, name, &step->targets));
-  return OkStatus();
-}
-
-inline Status RunCallable(const CSession& session, const CallableOptions& options,
-                          const std::vector<Tensor>& feeds, std::vector<Tensor>* fetches,
-                          RunMetadata* metadata) {
-  if (feeds.size() != static_cast<size_t>(options.feed_size())) {
-    return errors::InvalidArgument("Expected ", options.feed_size(), " feed tensors, but got ",
-                                   feeds.size());
-  }
-  Step step;
-  TF_RETURN_IF_ERROR(StepOf(*session.graph(), options, &step));
-  step.values = feeds;
-  return session.Run(&options.run_options(), step, fetches, metadata);
-}
-
-}  // namespace internal
-
 class Session {
  public:
   typedef std::vector<std::pair<std::string, Tensor>> Inputs;
