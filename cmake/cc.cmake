@@ -12,6 +12,11 @@ set(RN_CC_INCLUDE ${CMAKE_BINARY_DIR}/generated/cc/include)
 # Finds what the front end needs. Sets RN_CC, or RN_CC_MISSING to what is not there.
 function(rn_cc_find)
   set(RN_CC OFF PARENT_SCOPE)
+  # Debian's libraries are those of this machine, and were not compiled with a sanitizer.
+  if(CMAKE_CROSSCOMPILING OR RN_SANITIZE OR RN_COVERAGE)
+    set(RN_CC_MISSING "a plain build" PARENT_SCOPE)
+    return()
+  endif()
   include(CheckLanguage)
   check_language(CXX)
   find_program(RN_PROTOC protoc)
