@@ -39,7 +39,7 @@ typedef struct level_t {
 typedef struct search_start_t {
   int32_t* devices;
   rn_forecast_t forecast;
-  const char* method;
+  const char *method, *moved_method;  // as it is, and after moves
 } search_start_t;
 
 static void forecast(placement_search_t* s, const int32_t* devices, rn_forecast_t* out) {
@@ -169,13 +169,15 @@ static void improve(placement_search_t* s, const level_t* made, int made_count, 
   if (!has_changed) return;
   memcpy(candidate->devices, s->current, size);
   candidate->forecast = s->now;
+  candidate->method = candidate->moved_method;
 }
 
 static rn_status_t add(placement_search_t* s, search_start_t* candidates, int* count,
-                       const char* method, const int32_t* devices) {
+                       const char* method, const char* moved_method, const int32_t* devices) {
   search_start_t* candidate = &candidates[(*count)++];
   size_t groups = (size_t)s->work->group_count;
   candidate->method = method;
+  candidate->moved_method = moved_method;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(s->arena, groups + 1, &candidate->devices));
   memcpy(candidate->devices, devices, groups * sizeof *devices);
   forecast(s, devices, &candidate->forecast);
@@ -184,20 +186,21 @@ static rn_status_t add(placement_search_t* s, search_start_t* candidates, int* c
 
 static rn_status_t find_starts(placement_search_t* s, const int32_t* start,
                                search_start_t* candidates, int* count, rn_search_result_t* out) {
-  RN_RETURN_IF_ERROR(add(s, candidates, count, "the client's placement", start));
+  RN_RETURN_IF_ERROR(add(s, candidates, count, "the client's placement",
+                         "moves from the client's placement", start));
   out->start = candidates[0].forecast;
   for (int32_t d = 0; d < s->fleet->device_count; ++d) {
     bool is_whole = rn_start_single(s->work, d, start, s->trial);
-    RN_RETURN_IF_ERROR(add(s, candidates, count, "one device", s->trial));
+    RN_RETURN_IF_ERROR(add(s, candidates, count, "one device", "moves from one device", s->trial));
     const rn_forecast_t* now = &candidates[*count - 1].forecast;
     if (!is_whole || (out->single >= 0 && !rn_forecast_is_better(now, &out->best_single))) continue;
     out->single = d;
     out->best_single = *now;
   }
   RN_RETURN_IF_ERROR(rn_start_even(s->work, s->fleet, s->arena, s->trial));
-  RN_RETURN_IF_ERROR(add(s, candidates, count, "an even cut", s->trial));
+  RN_RETURN_IF_ERROR(add(s, candidates, count, "an even cut", "moves from an even cut", s->trial));
   RN_RETURN_IF_ERROR(rn_start_ranked(s->work, s->fleet, s->arena, s->trial));
-  return add(s, candidates, count, "list scheduling", s->trial);
+  return add(s, candidates, count, "list scheduling", "moves from list scheduling", s->trial);
 }
 
 static int compare_candidates(const void* a, const void* b) {
