@@ -9,6 +9,8 @@
 static const int32_t levels[] = {12, 48, 192, INT32_MAX};
 // Clusters of a level that are changed in pairs: the heaviest ones.
 enum { MOST_PAIRED = 16 };
+// The end of a search may lose this part of the step's time, and has this part of the budget.
+enum { TIDY_PART = 100, TIDY_BUDGET_PART = 5 };
 
 typedef struct placement_search_t {
   const rn_workload_t* work;
@@ -19,6 +21,7 @@ typedef struct placement_search_t {
   int32_t* current;  // by group: the placement that is being changed
   int32_t* trial;
   rn_forecast_t now;  // of |current|
+  int64_t limit_ns;   // a step may take that long if it then sends less; 0: only faster is better
   int32_t tried;
 } placement_search_t;
 
@@ -84,13 +87,18 @@ static void put(const level_t* level, const cluster_t* cluster, int32_t device, 
   for (int32_t i = 0; i < cluster->count; ++i) devices[level->members[cluster->first + i]] = device;
 }
 
+static bool is_tidier(const placement_search_t* s, const rn_forecast_t* then) {
+  return then->over_bytes <= s->now.over_bytes && then->step_ns <= s->limit_ns &&
+         then->sent_count < s->now.sent_count;
+}
+
 // Keeps |trial| if it is better. Otherwise makes it equal to |current| again, where |a| and |b|
 // differ.
 static bool keep_or_undo(placement_search_t* s, const level_t* level, const cluster_t* a,
                          const cluster_t* b) {
   rn_forecast_t then;
   forecast(s, s->trial, &then);
-  bool is_better = rn_forecast_is_better(&then, &s->now);
+  bool is_better = s->limit_ns ? is_tidier(s, &then) : rn_forecast_is_better(&then, &s->now);
   int32_t* from = is_better ? s->trial : s->current;
   int32_t* to = is_better ? s->current : s->trial;
   const cluster_t* changed[] = {a, b};
@@ -172,6 +180,14 @@ static void improve(placement_search_t* s, const level_t* made, int made_count, 
   candidate->method = candidate->moved_method;
 }
 
+// Undoes cuts that gain next to nothing: costs are never so exact, and every cut is a risk.
+static void tidy(placement_search_t* s, const level_t* made, int made_count,
+                 search_start_t* candidate) {
+  s->limit_ns = candidate->forecast.step_ns + candidate->forecast.step_ns / TIDY_PART;
+  improve(s, made, made_count, 0, candidate);
+  s->limit_ns = 0;
+}
+
 static rn_status_t add(placement_search_t* s, search_start_t* candidates, int* count,
                        const char* method, const char* moved_method, const int32_t* devices) {
   search_start_t* candidate = &candidates[(*count)++];
@@ -229,14 +245,15 @@ static rn_status_t search(placement_search_t* s, const rn_search_options_t* opti
   for (int l = 0; l < made_count; ++l) RN_RETURN_IF_ERROR(make_level(s, levels[l], &made[l]));
   best = candidates[0];
   // The best start gets half of the budget; what it leaves, the others.
-  int64_t until = s->budget / 2;
-  for (int i = 0; i < count && s->budget > until; ++i, until = 0) {
+  int64_t rest = s->budget / TIDY_BUDGET_PART, until = s->budget / 2;
+  for (int i = 0; i < count && s->budget > until; ++i, until = rest) {
     search_start_t next = candidates[i];
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(s->arena, groups, &next.devices));
     memcpy(next.devices, candidates[i].devices, (groups - 1) * sizeof *next.devices);
     improve(s, made, made_count, until, &next);
     if (i == 0 || rn_forecast_is_better(&next.forecast, &best.forecast)) best = next;
   }
+  tidy(s, made, made_count, &best);
   bool takes_it = is_worth_it(&out->start, &best.forecast, options->margin);
   out->found = takes_it ? best.forecast : out->start;
   out->method = takes_it ? best.method : "the client's placement";
