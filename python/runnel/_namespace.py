@@ -47,7 +47,9 @@ def namespace(module_name, *rows):
             raise AttributeError(absence(module_name.replace("runnel", "tf", 1), name))
         home, source = table[name]
         if home == "submodules":
-            return importlib.import_module("%s.%s" % (module_name, name))
+            module = importlib.import_module("%s.%s" % (module_name, name))
+            explain_absence(module)
+            return module
         value = importlib.import_module("runnel." + home if home else "runnel")
         for part in source.split("."):
             value = getattr(value, part)

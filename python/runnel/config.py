@@ -193,11 +193,12 @@ def experimental_connect_to_cluster(cluster_spec_or_resolver, job_name="localhos
 class _Part:
     """A namespace below tf.config."""
 
-    def __init__(self, **names):
-        self.__dict__.update(names)
+    def __init__(self, place, **names):
+        self.__dict__.update(names, _place=place)
 
     def __getattr__(self, name):
-        raise AttributeError("tf.config has no %r: see doc/python_names.md" % name)
+        from runnel._namespace import absence
+        raise AttributeError(absence("tf.config." + self._place, name))
 
 
 def get_inter_op_parallelism_threads():
@@ -241,11 +242,13 @@ def set_experimental_options(options):
 
 
 threading = _Part(
+    "threading",
     get_inter_op_parallelism_threads=get_inter_op_parallelism_threads,
     get_intra_op_parallelism_threads=get_intra_op_parallelism_threads,
     set_inter_op_parallelism_threads=set_inter_op_parallelism_threads,
     set_intra_op_parallelism_threads=set_intra_op_parallelism_threads)
 optimizer = _Part(
+    "optimizer",
     get_jit=get_jit, set_jit=set_jit,
     get_experimental_options=get_experimental_options, set_experimental_options=set_experimental_options)
 
@@ -376,6 +379,7 @@ def sync_devices():
 
 
 experimental = _Part(
+    "experimental",
     list_physical_devices=list_physical_devices, list_logical_devices=list_logical_devices,
     get_visible_devices=get_visible_devices, set_visible_devices=set_visible_devices,
     get_memory_growth=get_memory_growth, set_memory_growth=set_memory_growth, get_device_details=get_device_details,

@@ -196,11 +196,30 @@ def test_module_runs_scripts(tmp_path):
 
 TYPED = """
 import runnel as tf
+import runnel.v2 as tf2
 x = tf.placeholder(tf.float32, [None, 2])
 reveal_type(tf.raw_ops.MatMul(x, x, transpose_b=True))
 tf.raw_ops.MatMul(x, x, transpose_b="no")
 tf.sin(x)
 tf.nn.relu(x)
+tf.placehodler(tf.float32)
+tf.reduce_sum(x, axsi=0)
+tf.nn.reul(x)
+tf.nn.softmax(x, axsi=0)
+tf.train.AdamOptimzer(0.1)
+tf.raw_ops.MatMull(x, x)
+tf2.distribute.MirroredStrateg()
+tf2.reduce_sum(x, axsi=0)
+tf2.signal.vorbis_windw(4)
+v = tf.Variable(1.0)
+y = 2.0 * v + v * [1.0]
+try:
+    tf.Session().run([tf.reduce_sum(y, axis=0), tf.zeros_initializer()([2])])
+except tf.errors.OutOfRangeError as error:
+    print(error.message)
+w = tf2.Variable([1.0])
+tf2.data.Dataset.range(3).map(lambda row: row * w)
+tf2.distribute.experimental.partitioners.FixedShardsPartitioner(2)
 """
 
 
@@ -216,6 +235,8 @@ def test_stubs(tmp_path):
     done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "--ignore-missing-imports", "--follow-imports=silent", str(script)],
                           stdout=subprocess.PIPE, text=True, env=dict(os.environ, MYPYPATH=target), cwd=str(tmp_path))
     lines = [line for line in done.stdout.splitlines() if line.startswith("user.py")]
-    assert len(lines) == 2, done.stdout
     assert 'Revealed type is "runnel.core.framework.Tensor"' in lines[0]
     assert 'transpose_b' in lines[1] and 'expected "bool"' in lines[1]
+    wrong = ("placehodler", "axsi", "reul", "axsi", "AdamOptimzer", "MatMull", "MirroredStrateg", "axsi", "vorbis_windw")
+    errors = [line for line in lines[2:] if " error: " in line]
+    assert len(errors) == len(wrong) and all('"%s"' % name in line for name, line in zip(wrong, errors)), done.stdout
