@@ -76,7 +76,7 @@ ops.variables: initialize_all_variables initialize_local_variables is_variable_i
 ops.variables: assert_variables_initialized report_uninitialized_variables enable_resource_variables
 ops.variables: disable_resource_variables resource_variables_enabled
 ragged.ragged_tensor: RaggedTensor
-ops.critical_section: CriticalSection
+eager.critical_section: CriticalSection
 ops.vectorized: vectorized_map
 data.optional: OptionalSpec
 """

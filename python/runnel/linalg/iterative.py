@@ -7,7 +7,7 @@ from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
 
-_State = collections.namedtuple("CGState", "i x r p gamma")
+CGState = collections.namedtuple("CGState", "i x r p gamma")
 
 
 def conjugate_gradient(operator, rhs, preconditioner=None, x=None, tol=1e-5, max_iter=20, name="conjugate_gradient"):
@@ -34,7 +34,7 @@ def conjugate_gradient(operator, rhs, preconditioner=None, x=None, tol=1e-5, max
         x_next, r = state.x + scaled(state.p, alpha), state.r - scaled(z, alpha)
         q = applied(r)
         gamma = dot(r, q)
-        return i + 1, _State(i + 1, x_next, r, q + scaled(state.p, gamma / state.gamma), gamma)
+        return i + 1, CGState(i + 1, x_next, r, q + scaled(state.p, gamma / state.gamma), gamma)
 
     with name_scope(name):
         rhs = convert_to_tensor(rhs, operator.dtype)
@@ -42,7 +42,7 @@ def conjugate_gradient(operator, rhs, preconditioner=None, x=None, tol=1e-5, max
         r = rhs if x is None else rhs - operator.matvec(x)
         p = applied(r)
         i = convert_to_tensor(0)
-        first = _State(i, array_ops.zeros_like(rhs) if x is None else x, r, p, dot(r, p))
+        first = CGState(i, array_ops.zeros_like(rhs) if x is None else x, r, p, dot(r, p))
         return while_loop(more, step, [i, first])[1]
 
 
@@ -53,10 +53,10 @@ def banded_triangular_solve(bands, rhs, lower=True, adjoint=False, name=None):
 
 
 def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None):
-    """Returns the eigenvalues, ascending, of the Hermitian matrix with the diagonal `alpha` and the other diagonals `beta`; with eigenvectors
-    unless `eigvals_only`.
+    """Returns the eigenvalues, ascending, of the Hermitian matrix with the diagonal `alpha` and the diagonals `beta` beside it.
 
     Args:
+      eigvals_only: whether to return only them, and not also the eigenvectors.
       select: "a" for all, "v" for those in (low, high], "i" for those of numbers low to high; `select_range` is (low, high).
       tol: kept; the eigenvalues are as exact as the type allows.
     """

@@ -118,7 +118,7 @@ ops.mdct_ops @ signal: inverse_mdct kaiser_bessel_derived_window mdct vorbis_win
 ops.fft_nd @ signal: fftnd ifftnd irfftnd rfftnd
 ops.stateless_random @ random: fold_in split stateless_parameterized_truncated_normal stateless_poisson=stateless_random_poisson
 ops.stateless_random @ random.experimental: index_shuffle stateless_fold_in=fold_in stateless_shuffle stateless_split=split
-ops.critical_section: CriticalSection
+eager.critical_section: CriticalSection
 nn.sequence_labels @ nn: collapse_repeated ctc_unique_labels isotonic_regression
 nn.sequence_labels @ nn.experimental: general_dropout
 linalg.iterative @ linalg: banded_triangular_solve eigh_tridiagonal
