@@ -73,12 +73,9 @@ REASONS = {
                                                                               "summary.trace_on debugging.experimental.",
     "they are types for annotations of stock's tracer": "types.experimental.",
     "servers of functions are not supported; use `runnel serve`": "distribute.experimental.rpc.",
-    "they watch the machines of one vendor's cloud": "distribute.experimental.PreemptionCheckpointHandler distribute.experimental.PreemptionWatcher "
-                                                    "distribute.experimental.TerminationConfig",
     "stock has no kernel for it on CPUs": "image.generate_bounding_box_proposals",
-    "files of LMDB are not supported": "LMDBReader",
-    "the ops are not supported": "check_pinned conv2d_backprop_filter_v2 conv2d_backprop_input_v2 nondifferentiable_batch_function",
-    "the optimizer's ops have no kernels": "train.sdca_fprint train.sdca_optimizer train.sdca_shrink_l1",
+    "the ops are not supported": "check_pinned conv2d_backprop_filter_v2 conv2d_backprop_input_v2 train.sdca_fprint train.sdca_optimizer "
+                                 "train.sdca_shrink_l1",
     "an example of stock's own tests": "user_ops.my_fact",
     "tf.function does it": "wrap_function",
     "all tasks see each other's devices": "config.experimental.ClusterDeviceFilters",
