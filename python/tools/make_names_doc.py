@@ -74,8 +74,7 @@ REASONS = {
     "they are types for annotations of stock's tracer": "types.experimental.",
     "servers of functions are not supported; use `runnel serve`": "distribute.experimental.rpc.",
     "stock has no kernel for it on CPUs": "image.generate_bounding_box_proposals",
-    "the ops are not supported": "check_pinned conv2d_backprop_filter_v2 conv2d_backprop_input_v2 train.sdca_fprint train.sdca_optimizer "
-                                 "train.sdca_shrink_l1",
+    "the ops are not supported": "check_pinned conv2d_backprop_filter_v2 conv2d_backprop_input_v2",
     "an example of stock's own tests": "user_ops.my_fact",
     "tf.function does it": "wrap_function",
     "all tasks see each other's devices": "config.experimental.ClusterDeviceFilters",
