@@ -190,6 +190,25 @@ def check_death(cluster):
     assert "/job:worker/replica:0/task:%d" % (n - 1) in str(ended[0]), ended
 
 
+def check_restart(cluster):
+    """The leader is started again: after some steps that fail, the clients, which have sessions of their own, meet again."""
+    build = lambda i: raw.CollectiveReduceV2(input=tf.constant([1.0]), merge_op="Add", final_op="Id", ordering_token=[],
+                                             timeout_seconds=3, **keys(cluster, 9, 9))
+    apart(cluster, build)
+    cluster.tasks[0].kill()
+    cluster.tasks[0].wait()
+    cluster.tasks[0] = cluster.start(0)
+    assert cluster.tasks[0].stdout.readline()
+    for _ in range(10):
+        try:
+            got = apart(cluster, build)
+            break
+        except (tf.errors.OpError, AssertionError):
+            continue
+    for one in got:
+        np.testing.assert_array_equal(one, [3.0])
+
+
 def main():
     for kinds in (("runnel", "stock"), ("stock", "runnel"), ("runnel", "stock", "runnel"), ("stock", "runnel", "stock")):
         start = time.monotonic()
@@ -201,6 +220,7 @@ def main():
         print("%s: %.1f s" % (", ".join(kinds), time.monotonic() - start), flush=True)
     with Cluster(("runnel", "runnel", "runnel")) as cluster:
         check_kinds(cluster, apart, 1)
+        check_restart(cluster)
     print("one session per task of ours", flush=True)
 
 

@@ -201,6 +201,13 @@ static void ask_source(void* self, rn_complete_instance_t* call) {
     rn_cluster_collectives_instance(cluster, call);
 }
 
+// The leader keeps its numbers: tasks that have not noticed the restart count on from them.
+static void forget(void* self, rn_meeting_t* meeting) {
+  rn_cluster_collectives_t* cluster = self;
+  rn_meeting_forget_group(meeting);
+  if (!leads(cluster)) rn_sequences_forget(cluster->sequences);
+}
+
 void rn_cluster_collectives_sequence(rn_cluster_collectives_t* cluster,
                                      rn_get_step_sequence_t* call) {
   rn_status_t status = check_leads(cluster);
@@ -378,7 +385,8 @@ rn_status_t rn_cluster_collectives_create(const rn_cluster_collectives_options_t
                                               .task = options->task,
                                               .peers = options->peers,
                                               .self = cluster,
-                                              .ask = ask_source};
+                                              .ask = ask_source,
+                                              .forget = forget};
   *out = cluster;
   return RN_OK;
 }

@@ -125,7 +125,7 @@ static void on_pulled(rn_call_t* call, rn_status_t status) {
   exchange_pull_t* pull = (exchange_pull_t*)call;
   exchange_t* exchange = pull->exchange;
   if (rn_status_code(status) == RN_CODE_FAILED_PRECONDITION) {
-    rn_meeting_forget_group(exchange->meeting);
+    exchange->options->forget(exchange->options->self, exchange->meeting);
     rn_status_t changed = rn_aborted("%s", rn_status_message(status));
     rn_status_free(status);
     status = changed;

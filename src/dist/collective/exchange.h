@@ -19,9 +19,11 @@ typedef struct rn_exchange_options_t {
   rn_mailbox_t* mailbox;
   rn_str_t task;  // this one
   rn_peers_t peers;
-  // Asks the leader of collectives for the source of a broadcast.
   void* self;
+  // Asks the leader of collectives for the source of a broadcast.
   void (*ask)(void* self, rn_complete_instance_t* call);
+  // A member of |meeting| has restarted: its group must be found again, and steps numbered anew.
+  void (*forget)(void* self, rn_meeting_t* meeting);
 } rn_exchange_options_t;
 
 // Runs |meeting| and ends it. |options| lives until then.

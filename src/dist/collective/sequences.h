@@ -29,7 +29,7 @@ void rn_sequences_next(rn_sequences_t* sequences, rn_worker_t* leader, int64_t g
                        rn_cancel_t* cancel, rn_sequence_wait_t* wait);
 // The step that |wait| got has ended.
 void rn_sequences_retire(rn_sequences_t* sequences, int64_t graph, int64_t step);
-// A member has restarted: the next steps ask the leader again.
+// A member has restarted: the next steps ask the leader again. Not on the leader.
 void rn_sequences_forget(rn_sequences_t* sequences);
 // Answers another task; only if this one leads.
 void rn_sequences_serve(rn_sequences_t* sequences, rn_get_step_sequence_t* call);

@@ -128,7 +128,7 @@ static void on_fetched(rn_call_t* call, rn_status_t status) {
                                &pull->value);
   rn_tensor_clear(&pull->call.value);
   if (rn_status_code(status) == RN_CODE_FAILED_PRECONDITION) {
-    rn_meeting_forget_group(pull->stock->meeting);
+    pull->stock->options->forget(pull->stock->options->self, pull->stock->meeting);
     rn_status_t changed = rn_aborted("%s", rn_status_message(status));
     rn_status_free(status);
     status = changed;
