@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "dist/lease.h"
 #include "dist/rpc/codec.h"
 #include "net/token.h"
 #include "proto/tensorflow_server.pb.h"
@@ -83,12 +84,11 @@ static rn_status_t create(rn_str_t proto, int cpus, rn_arena_t* arena, rn_server
                         RN_STR_ARGS(def->protocol));
   rn_server_options_t options = {.job = def->job_name, .index = def->task_index};
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
-  RN_RETURN_IF_ERROR(
-      take_devices(rn_field_bytes(proto, rn_pb_ServerDef_default_session_config_field), &options));
+  rn_str_t settings = rn_field_bytes(proto, rn_pb_ServerDef_default_session_config_field);
+  RN_RETURN_IF_ERROR(take_devices(settings, &options));
+  RN_RETURN_IF_ERROR(rn_lease_of_config(settings, &options.lease_ns));
   if (cpus) options.cpu_devices = cpus;
   const rn_pb_ConfigProto_t* config = def->default_session_config;
-  if (config && config->experimental && config->experimental->coordination_config)
-    options.lease_ns = config->experimental->coordination_config->heartbeat_timeout_in_ms * 1000000;
   if (config && config->experimental)
     options.collective_leader = config->experimental->collective_group_leader;
   return create_server(&options, out);

@@ -364,11 +364,12 @@ bool rn_local_collectives_dismiss(rn_local_collectives_t* collectives, int32_t k
   return is_back;
 }
 
-int32_t rn_local_collectives_rank(rn_local_collectives_t* collectives, int32_t key,
+int32_t rn_local_collectives_rank(rn_local_collectives_t* collectives, int32_t key, int32_t size,
                                   rn_str_t device) {
   rn_mutex_lock(&collectives->mutex);
   const rn_group_t* group = rn_groups_find(&collectives->groups, key);
-  int32_t rank = group && group->is_complete ? rn_group_rank(group, device) : -1;
+  bool is_it = group && group->is_complete && group->size == size;
+  int32_t rank = is_it ? rn_group_rank(group, device) : -1;
   rn_mutex_unlock(&collectives->mutex);
   return rank;
 }

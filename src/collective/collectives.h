@@ -66,8 +66,9 @@ void rn_collectives_joined(rn_group_ask_t* ask, const rn_group_member_t* members
 // with errors; the group is valid during the call.
 void rn_local_collectives_admit(rn_local_collectives_t* collectives, int32_t key, int32_t size,
                                 const rn_group_member_t* member, rn_group_wait_t* wait);
-// The rank of |device| in the complete group |key|; -1 if there is none, or it is no member.
-int32_t rn_local_collectives_rank(rn_local_collectives_t* collectives, int32_t key,
+// The rank of |device| in the complete group |key|; -1 if there is none of this |size|, or it is no
+// member.
+int32_t rn_local_collectives_rank(rn_local_collectives_t* collectives, int32_t key, int32_t size,
                                   rn_str_t device);
 // Gives up waiting; false if |wait| was or will be called.
 bool rn_local_collectives_dismiss(rn_local_collectives_t* collectives, int32_t key,

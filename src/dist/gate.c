@@ -20,12 +20,13 @@ static const rn_str_t paths[] = {
 // In the order of rn_call_right_t.
 const rn_token_roles_t rn_call_gate_roles = {.names = {"client", "worker", "operator"}, .own = 1};
 
-// The right that a method needs. GetStatus is a liveness probe, also for clients.
-static rn_call_right_t right_for(rn_call_gate_method_t method) {
+// The right that a method needs, also one that is not counted. GetStatus is a liveness probe, also
+// for clients.
+static rn_call_right_t right_for(rn_call_gate_method_t method, rn_str_t path) {
   if (method == RN_GATE_Reset) return RN_MAY_OPERATE;
-  bool is_worker = method != RN_GATE_OTHER && method != RN_GATE_GetStatus &&
-                   rn_str_starts_with(paths[method], RN_STR("/tensorflow.WorkerService/"));
-  return is_worker ? RN_MAY_WORK : RN_MAY_USE;
+  bool is_of_tasks = rn_str_starts_with(path, RN_STR("/tensorflow.WorkerService/")) ||
+                     rn_str_starts_with(path, RN_STR("/tensorflow.CoordinationService/"));
+  return is_of_tasks && method != RN_GATE_GetStatus ? RN_MAY_WORK : RN_MAY_USE;
 }
 
 // Whether calls of the method are audited, even if they were not refused.
@@ -103,7 +104,7 @@ static rn_status_t check(const rn_call_gate_t* gate, rn_rpc_in_t* call,
                          rn_call_gate_method_t method) {
   rn_str_t peer = rn_http2_peer(call->http2);
   uint32_t rights = rights_of(gate, call);
-  rn_call_right_t needed = right_for(method);
+  rn_call_right_t needed = right_for(method, rn_rpc_path(call));
   if (!rights)
     return rn_status_make(RN_CODE_UNAUTHENTICATED,
                           "%.*s requires a token, and this call has none or a wrong one "

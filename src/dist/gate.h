@@ -4,7 +4,7 @@
 // task that requires both grants what both grant; one that requires neither grants everything.
 //
 //   client    the master and eager services, GetStatus, status pages
-//   worker    that, and the worker service; certificates of tasks
+//   worker    that, and the worker and coordination services; certificates of tasks
 //   operator  what a client may, Reset and /stop; certificates whose names begin with "operator/",
 //             and those of all tasks and clients unless the task |has_operators|
 //
@@ -47,7 +47,10 @@
   X(eager.Eager, CloseContext)         \
   X(eager.Eager, KeepAlive)            \
   X(eager.Eager, WaitQueueDone)        \
-  X(Worker, GetStepSequence)
+  X(Worker, GetStepSequence)           \
+  X(Worker, RecvBuf)                   \
+  X(Worker, CompleteGroup)             \
+  X(Worker, CompleteInstance)
 
 // What callers may do.
 typedef enum rn_call_right_t {

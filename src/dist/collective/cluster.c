@@ -178,7 +178,8 @@ void rn_cluster_collectives_instance(rn_cluster_collectives_t* cluster,
   int32_t rank = -1;
   rn_status_t status = check_leads(cluster);
   if (rn_ok(status))
-    rank = rn_local_collectives_rank(cluster->local, call->group_key, call->device);
+    rank =
+        rn_local_collectives_rank(cluster->local, call->group_key, call->group_size, call->device);
   if (rn_ok(status) && rank < 0)
     status = rn_failed_precondition(
         "group %d not found. This normally means the server has restarted", call->group_key);

@@ -7,7 +7,8 @@
 #include "wire/writer.h"
 
 // Barriers that are remembered, so that a task that comes late learns how one ended.
-#define MAX_BARRIERS 65536
+#define MAX_BARRIERS 4096
+#define MAX_NAME 4096  // bytes
 #define FOR_EVER INT64_MAX
 #define NO_TASK RN_NO_TASK
 
@@ -140,6 +141,8 @@ static rn_status_t expect_tasks(rn_coordination_t* self, rn_str_t request, rn_ba
 }
 
 static rn_status_t put_barrier_key(rn_str_t name, int64_t number, rn_strbuf_t* out) {
+  if (name.size > MAX_NAME)
+    return rn_invalid_argument("The name of a barrier has more than %d bytes", MAX_NAME);
   rn_strbuf_append(out, name);
   rn_strbuf_printf(out, "::%lld", (long long)number);
   return rn_strbuf_status(out);

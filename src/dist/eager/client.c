@@ -20,6 +20,7 @@
 #define TIMEOUT_MS 60000
 #define CHECK_NS INT64_C(10000000000)
 #define MAX_CHECK_MS INT64_C(3600000)
+#define MAX_WAIT_MS (INT64_C(365) * 86400000)
 #define CLOSE_NS INT64_C(5000000000)
 #define KEEP_ALIVE_S 600
 #define FIRST_DEVICE "/device:CPU:0"
@@ -549,6 +550,10 @@ static void put_own_devices(rn_eager_client_t* client, rn_encoder_t* out) {
   }
 }
 
+static int64_t ns_of_ms(int64_t ms) {
+  return ms <= 0 ? 0 : (ms < MAX_WAIT_MS ? ms : MAX_WAIT_MS) * 1000000;
+}
+
 // Joins the tasks that coordinate, if |def| says so.
 static rn_status_t coordinate(rn_eager_client_t* client, const rn_pb_ServerDef_t* def) {
   const rn_pb_ConfigProto_t* config = def->default_session_config;
@@ -559,7 +564,7 @@ static rn_status_t coordinate(rn_eager_client_t* client, const rn_pb_ServerDef_t
   if (!leader)
     return rn_invalid_argument("The leader of the coordination, %.*s, is not in the cluster",
                                RN_STR_ARGS(asked->service_leader));
-  int64_t silence = asked->heartbeat_timeout_in_ms * 1000000;
+  int64_t silence = ns_of_ms(asked->heartbeat_timeout_in_ms);
   rn_message_t devices;
   rn_encoder_t encoder;
   rn_strbuf_t bytes;
@@ -577,7 +582,7 @@ static rn_status_t coordinate(rn_eager_client_t* client, const rn_pb_ServerDef_t
                                 .index = def->task_index,
                                 .devices = rn_strbuf_view(&bytes),
                                 .silence_ns = silence > 0 ? silence : client->lease_ns,
-                                .register_ns = asked->cluster_register_timeout_in_ms * 1000000,
+                                .register_ns = ns_of_ms(asked->cluster_register_timeout_in_ms),
                                 .failed = on_task_failed,
                                 .self = client};
   if (rn_ok(status)) status = rn_agent_create(&options, &client->agent);
