@@ -158,6 +158,18 @@ Test(token, a_task_with_a_token_takes_calls_of_those_who_have_it, .timeout = 60)
   rn_tokens_release(task.options.tokens);
 }
 
+// Those who may not call the worker service may not fetch parts of collectives, either.
+static void expect_fetching(rn_worker_t* worker, rn_code_t code) {
+  rn_waiter_t waiter;
+  rn_recv_buf_t call = {.call = rn_waiter_call(&waiter, now() + 10 * SECOND, NULL),
+                        .source = RN_STR("no device"),
+                        .request = 1};
+  worker->vtable->recv_buf(worker, &call);
+  rn_status_t status = rn_waiter_wait(&waiter);
+  cr_assert_eq(rn_status_code(status), code == RN_CODE_OK ? RN_CODE_INVALID_ARGUMENT : code);
+  rn_status_free(status);
+}
+
 // The code that a call of the worker service ends with, for a caller whose token is in |path|.
 static rn_code_t code_of_cleanup(const task_t* task, const char* path) {
   rn_tokens_t* tokens = NULL;
@@ -171,6 +183,7 @@ static rn_code_t code_of_cleanup(const task_t* task, const char* path) {
   rn_status_t status = rn_waiter_wait(&waiter);
   rn_code_t code = rn_status_code(status);
   rn_status_free(status);
+  expect_fetching(worker, code);
   caller_close(&caller);
   rn_tokens_release(tokens);
   return code;
@@ -227,7 +240,7 @@ Test(token, roles_limit_what_callers_may_do, .timeout = 60) {
   rn_tokens_release(task.options.tokens);
   cr_assert_eq(heard.opened, 3);
   cr_assert_eq(heard.cleared, 1);
-  cr_assert_eq(heard.refused, 5);
+  cr_assert_eq(heard.refused, 7);
   rn_mutex_destroy(&heard.mutex);
   unsetenv("RUNNEL_TOKEN");
   unlink(path);
