@@ -163,12 +163,11 @@ static void check_silence(rn_timer_t* timer) {
                      rn_deadline_exceeded("Barrier timed out. Id: %.*s. %zu tasks are missing.",
                                           RN_STR_ARGS(barrier->key), barrier->missing),
                      &ready);
-  bool goes_on = !self->is_stopped;
-  rn_mutex_unlock(&self->mutex);
-  rn_coordination_end_waits(ready);
-  if (goes_on)
+  if (!self->is_stopped)
     rn_status_free(
         self->options.timers.set(self->options.timers.self, timer, now + silence / CHECKS));
+  rn_mutex_unlock(&self->mutex);
+  rn_coordination_end_waits(ready);
 }
 
 // The calls of tasks.
@@ -194,12 +193,6 @@ static rn_status_t register_task(rn_coordination_call_t* call) {
   task->state = RN_TASK_CONNECTED;
   task->incarnation = incarnation;
   task->heard_ns = rn_coordination_now(self);
-  if (!self->is_timed) {
-    self->is_timed = true;
-    RN_RETURN_IF_ERROR(
-        self->options.timers.set(self->options.timers.self, &self->timer,
-                                 task->heard_ns + self->options.silence_ns / CHECKS));
-  }
   rn_pb_put_fixed64(&call->answer, rn_pb_RegisterTaskResponse_leader_incarnation_field,
                     self->incarnation);
   return RN_OK;
@@ -354,6 +347,14 @@ bool rn_coordination_has(rn_str_t path) {
   return rn_str_starts_with(path, RN_STR(RN_COORDINATION_PATH));
 }
 
+static bool start_timer(rn_coordination_t* self) {
+  int64_t at_ns = rn_coordination_now(self) + self->options.silence_ns / CHECKS;
+  rn_status_t status = self->options.timers.set(self->options.timers.self, &self->timer, at_ns);
+  bool is_set = rn_ok(status);
+  rn_status_free(status);
+  return is_set;
+}
+
 void rn_coordination_handle(rn_coordination_t* self, rn_rpc_in_t* in) {
   rn_coordination_call_t call = {.self = self, .in = in, .request = rn_rpc_request(in)};
   rn_str_t path = rn_rpc_path(in);
@@ -361,6 +362,8 @@ void rn_coordination_handle(rn_coordination_t* self, rn_rpc_in_t* in) {
   while (m < count && !rn_str_is(path, methods[m].path)) m++;
   rn_strbuf_init(&call.answer, self->options.allocator);
   rn_mutex_lock(&self->mutex);
+  if (!self->is_timed && !self->is_stopped)  // the first call; without memory, the next one
+    self->is_timed = start_timer(self);
   rn_status_t status = self->is_stopped ? rn_unavailable("The task is closing")
                        : m == count     ? rn_unimplemented("%.*s", RN_STR_ARGS(path))
                                         : methods[m].run(&call);
