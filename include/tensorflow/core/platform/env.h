@@ -1,6 +1,7 @@
 // Env: files and the clock, and messages in files.
 //
-// Files of any scheme that the library knows (plain paths, "file://", those of plug-ins).
+// Programs write, delete and list files of any scheme that the library knows (plain paths, "file://",
+// those of plug-ins). They read plain files only, because the C API has no function for it.
 #ifndef TENSORFLOW_CORE_PLATFORM_ENV_H_
 #define TENSORFLOW_CORE_PLATFORM_ENV_H_
 
