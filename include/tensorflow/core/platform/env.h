@@ -1,7 +1,8 @@
 // Env: files and the clock, and messages in files.
 //
-// Programs write, delete and list files of any scheme that the library knows (plain paths, "file://",
-// those of plug-ins). They read plain files only, because the C API has no function for it.
+// Programs write, delete and list files of any scheme that the library knows (plain paths,
+// "file://", those of plug-ins). They read plain files only, because the C API has no function for
+// it.
 #ifndef TENSORFLOW_CORE_PLATFORM_ENV_H_
 #define TENSORFLOW_CORE_PLATFORM_ENV_H_
 
