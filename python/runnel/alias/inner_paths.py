@@ -84,7 +84,7 @@ gradients_util: core.gradients_impl
 unconnected_gradients: core.gradients_impl
 custom_gradient: core.gradients_impl
 proto_ops: io
-list_ops: ops.list_ops raw_ops
+list_ops: alias.list_ops raw_ops
 bincount_ops: ops.math_ops
 session_ops: core.session
 common_shapes: core.tensor_shape

@@ -28,7 +28,6 @@ python.autograph.core.converter: autograph.experimental alias.autograph_names
 python.autograph.core.ag_ctx: alias.autograph_names
 python.autograph.impl.api: alias.autograph_names autograph.conversion autograph
 python.autograph.lang.directives: autograph.experimental
-python.ops.gradient_checker_v2: compat.v2.test_functions alias.test_util
 python.compat.compat: compat
 python.compat.v2_compat: core.v2_switches
 python.checkpoint.checkpoint: train.checkpoint
@@ -222,7 +221,6 @@ python.training.saving.saveable_object_util: train.saveable
 python.types.core
 python.types.internal: alias.framework_names core.type_spec
 python.util.compat: compat alias.framework_names
-python.util.numpy_compat
 python.util.serialization
 """.strip().splitlines():
     _path, _, _homes = _row.partition(":")

@@ -1,9 +1,9 @@
 """Functions applied to the rows of tensors: map_fn, foldl, foldr, scan."""
 
 from runnel import dtypes, nest
+from runnel.core import composite_rows
 from runnel.core.convert import constant, convert_to_tensor
 from runnel.core.framework import name_scope
-from runnel.ops import composite_rows
 from runnel.ops.array_ops import shape
 from runnel.ops.control_flow import while_loop
 from runnel.ops.tensor_array import TensorArray
