@@ -24,7 +24,7 @@ class _Finder:
         while parts[:2] in (["compat", "v1"], ["compat", "v2"]):
             home = "runnel" if parts[1] == "v1" else self.home if self.home == "runnel.v2" else "runnel.compat.v2"
             parts = parts[2:]
-        if parts[:1] in (["python"], ["core"], ["compiler"]):
+        if parts[:1] in (["python"], ["core"], ["compiler"], ["tools"]):
             from runnel.alias import inner_paths
             return inner_paths.module(".".join(parts))
         if parts[:1] == ["contrib"] and parts[2:3] == ["python"]:

@@ -249,7 +249,7 @@ _PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platfor
              "python.training.tracking",
              "core.framework", "core.protobuf", "core.example", "core.util", "core.lib",
              "compiler", "compiler.tf2xla", "compiler.tf2xla.python", "python.ops.linalg.sparse", "python.data.experimental",
-             "python.data.experimental.ops", *tf2_paths.PACKAGES)
+             "python.data.experimental.ops", "tools", "tools.docs", *tf2_paths.PACKAGES)
 _PATHS.update({path: homes for path, homes in tf2_paths.PATHS.items() if path not in _PATHS or homes})
 
 

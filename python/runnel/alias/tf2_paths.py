@@ -219,6 +219,7 @@ python.trackable.trackable_utils: core.trackable
 python.training.saving.saveable_object: train.saveable
 python.training.saving.saveable_object_util: train.saveable
 python.types.core
+tools.docs.doc_controls: alias.doc_controls
 python.types.internal: alias.framework_names core.type_spec
 python.util.compat: compat alias.framework_names
 python.util.serialization
