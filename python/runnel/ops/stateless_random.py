@@ -12,13 +12,6 @@ def _keys(seed):
     return key, counter, _ops.StatelessRandomGetAlg()
 
 
-def stateless_shuffle(value, seed, alg="auto_select", name=None):
-    """Shuffles the rows of a tensor, the same way for the same seed."""
-    from runnel.core.convert import convert_to_tensor
-    key, counter = _ops.StatelessRandomGetKeyCounter(seed)
-    return _ops.StatelessShuffle(convert_to_tensor(value), key, counter, _ops.StatelessRandomGetAlg(), name=name)
-
-
 def stateless_random_uniform(shape, seed, minval=0, maxval=None, dtype=dtypes.float32, name=None, alg="auto_select"):
     """Returns values from a uniform distribution, determined by `seed`."""
     dtype = dtypes.as_dtype(dtype)

@@ -30,7 +30,6 @@ compat.v2.scopes: name_scope get_current_name_scope
 compat.v2.string_functions @ strings: reduce_join
 ragged.ragged_strings @ strings: split
 ops.generators @ random: Algorithm Generator create_rng_state get_global_generator set_global_generator
-ops.stateless_random @ random.experimental: stateless_shuffle
 ops.generators @ random.experimental: Algorithm Generator create_rng_state get_global_generator set_global_generator
 compat.v2.places: __version__=VERSION version.VERSION=VERSION
 core.type_spec @ __internal__: CompositeTensor
