@@ -22,7 +22,7 @@ static bool read_bytes(rn_str_t text, int64_t* out) {
   return true;
 }
 
-// The type of a device as a constant text; NULL if there is none of that name.
+// Returns the type of a device as a string constant; NULL if no type has that name.
 static const char* type_of(rn_str_t type) {
   static const char* const types[] = {"CPU", "GPU", "NULL"};
   for (size_t i = 0; i < sizeof types / sizeof *types; ++i)

@@ -109,7 +109,7 @@ def get_device_name():
 
 
 def is_custom_device(device_name):
-    """Returns False: there are none."""
+    """Returns False: Python programs cannot register custom devices."""
     return False
 
 

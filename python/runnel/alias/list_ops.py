@@ -83,5 +83,5 @@ def tensor_list_concat(input_handle, element_dtype, element_shape=None, name=Non
 
 
 def tensor_list_split(tensor, element_shape, lengths, name=None):
-    """Returns a list of parts of `tensor`, each with so many rows as `lengths` says."""
+    """Returns a list of parts of `tensor`, with the numbers of rows in `lengths`."""
     return _ops.TensorListSplit(tensor=tensor, element_shape=_build_element_shape(element_shape), lengths=lengths, name=name)

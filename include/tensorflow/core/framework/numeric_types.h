@@ -14,7 +14,7 @@ typedef std::complex<double> complex128;
 typedef Eigen::half half;
 typedef Eigen::bfloat16 bfloat16;
 
-// An integer that stands for a real number; arithmetic needs the range, so there is none here.
+// A quantized real number. Arithmetic needs its range, which the type does not hold.
 template <typename Integer, int kTag>
 struct Quantized {
   Quantized() : value(0) {}
