@@ -7,6 +7,7 @@
 #include "runnel/cluster.h"
 #include "runnel/control_flow.h"
 #include "runnel/coordinator.h"
+#include "runnel/data_service.h"
 #include "runnel/gradients.h"
 #include "runnel/graph.h"
 #include "runnel/input.h"

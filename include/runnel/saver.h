@@ -41,7 +41,7 @@ typedef struct rn_saver_options_t {
                               // tensor in the checkpoint. NULL, or a NULL in it: the variable is
                               // the tensor
   int max_to_keep;            // 0: 5; negative: all
-  double keep_every_hours;    // keep one per so many hours for good; 0: none
+  double keep_every_hours;    // one checkpoint per this many hours is kept for good; 0: none
   rn_best_t best;
   bool is_sharded;         // each task writes its own variables; then they are merged
   bool is_first_format;    // the checkpoint format before 2016

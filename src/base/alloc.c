@@ -2,34 +2,21 @@
 #include "base/alloc.h"
 
 #include <stdatomic.h>
-#include <sys/mman.h>
 
-// Blocks of at least this size ask the system for huge pages. With 4 KiB pages, each row of a large
-// table costs a page fault and a TLB miss.
-#define LARGE_PAGES_MIN ((size_t)4 << 20)
-#define LARGE_PAGE ((size_t)2 << 20)
+#include "base/pages.h"
+
 // Blocks of up to this size come from glibc's caches per thread; its calloc passes them by (before
 // 2.41), which made a gRPC server spend a fifth of its time there.
 #define CACHED_MOST 1032
 
-// Advises only the whole pages inside the block, so the block does not grow. The kernel may ignore
-// it.
-static void* in_large_pages(void* start, size_t size) {
-#ifdef MADV_HUGEPAGE
-  uintptr_t begin = ((uintptr_t)start + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
-  uintptr_t end = ((uintptr_t)start + size) & ~(uintptr_t)(LARGE_PAGE - 1);
-  if (start && begin < end) madvise((void*)begin, end - begin, MADV_HUGEPAGE);
-#else
-  (void)size;
-#endif
-  return start;
-}
-
 static void* system_realloc(void* self, void* ptr, size_t old_size, size_t new_size) {
   (void)self, (void)old_size;
   void* start = NULL;
-  if (!ptr && new_size >= LARGE_PAGES_MIN)
-    return posix_memalign(&start, LARGE_PAGE, new_size) ? NULL : in_large_pages(start, new_size);
+  if (!ptr && new_size >= RN_PAGES_MANY) {
+    if (posix_memalign(&start, RN_PAGE_LARGE, new_size)) return NULL;
+    rn_pages_be_large(start, new_size);
+    return start;
+  }
   if (new_size) return realloc(ptr, new_size);  // realloc(NULL, n) is malloc(n)
   free(ptr);
   return NULL;
@@ -83,7 +70,7 @@ rn_status_t rn_alloc_zeroed(rn_allocator_t allocator, size_t size, void** out) {
   if (size == 0) size = 1;
   if (allocator.fn == system_realloc && size > CACHED_MOST) {
     *out = calloc(1, size);  // fresh pages are zero already; calloc knows which ones are
-    if (size >= LARGE_PAGES_MIN) in_large_pages(*out, size);
+    if (size >= RN_PAGES_MANY) rn_pages_be_large(*out, size);
   } else {
     *out = allocator.fn(allocator.self, NULL, 0, size);
     if (*out) memset(*out, 0, size);

@@ -297,6 +297,7 @@ void rn_cache_alloc_stats(rn_cache_alloc_t* cache, rn_cache_stats_t* out) {
       .peak_bytes_in_use = atomic_load(&cache->peak),
       .bytes_cached = (int64_t)atomic_load(&cache->cached),
       .allocations = small + atomic_load(&cache->large_allocations),
+      .large = atomic_load(&cache->large_allocations),
       .misses = small + atomic_load(&cache->large_misses),
       .refusals = atomic_load(&cache->refusals),
   };

@@ -15,6 +15,7 @@ typedef struct rn_cache_stats_t {
   int64_t peak_bytes_in_use;
   int64_t bytes_cached;
   int64_t allocations;
+  int64_t large;     // of them, those of sizes that are cached
   int64_t misses;    // allocations that went to the base
   int64_t refusals;  // allocations beyond the limit
 } rn_cache_stats_t;

@@ -253,6 +253,8 @@ bool rn_fs_only_has_network(const rn_fs_only_t* only) {
   return only->allows_all || only->allows_network;
 }
 
+bool rn_fs_only_is_view(const rn_env_t* env) { return env->fs == &table; }
+
 void rn_fs_only_apply(rn_fs_only_t* only, rn_env_t* env) {
   if (only->allows_all) return;
   env->fs = &table;

@@ -16,6 +16,8 @@ typedef struct rn_fs_only_t rn_fs_only_t;
 RN_MUST_USE rn_status_t rn_fs_only_create(const rn_env_t* env, rn_str_t folder, rn_str_t allow,
                                           rn_allocator_t allocator, rn_fs_only_t** out);
 void rn_fs_only_destroy(rn_fs_only_t* only);  // NULL is fine
+// Whether |env| has the files of such a view.
+bool rn_fs_only_is_view(const rn_env_t* env);
 bool rn_fs_only_has_network(const rn_fs_only_t* only);
 // Replaces |env|'s files by the view and, unless the network was allowed, its network by one that
 // refuses every call.

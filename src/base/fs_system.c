@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/pages.h"
 
 typedef struct system_file_t {
   rn_file_t file;  // first
@@ -24,6 +25,17 @@ typedef struct system_file_t {
 // until the sync, and a large file takes the time of copying plus that of the disk.
 #define WRITE_BEHIND ((size_t)8 << 20)
 
+// Bytes are read in pieces, whose pages are touched before (see pages.h), except for small ones.
+#define READ_PIECE ((size_t)128 << 10)
+#define TOUCHED_MIN ((size_t)16 << 10)
+
+// The size of the next piece of a read of |size| bytes to |out|.
+static size_t next_piece(void* out, size_t size) {
+  if (size > READ_PIECE) size = READ_PIECE;
+  if (size >= TOUCHED_MIN) rn_pages_touch(out, size);
+  return size;
+}
+
 static rn_status_t outcome(const char* path, int result) {
   return result == 0 ? RN_OK : rn_status_of_errno(path, errno);
 }
@@ -31,7 +43,8 @@ static rn_status_t outcome(const char* path, int result) {
 static rn_status_t file_read(rn_file_t* base, void* out, size_t size, size_t* out_size) {
   system_file_t* file = (system_file_t*)base;
   for (*out_size = 0; *out_size < size;) {
-    ssize_t got = read(file->fd, (char*)out + *out_size, size - *out_size);
+    char* to = (char*)out + *out_size;
+    ssize_t got = read(file->fd, to, next_piece(to, size - *out_size));
     if (got < 0 && errno != EINTR) return rn_status_of_errno(file->path, errno);
     if (got == 0) break;
     if (got > 0) *out_size += (size_t)got;
@@ -46,8 +59,9 @@ static rn_status_t file_read_at(rn_file_t* base, uint64_t offset, void* out, siz
   if (offset > INT64_MAX || size > INT64_MAX - offset)
     return rn_status_of_errno(file->path, EOVERFLOW);
   while (*out_size < size) {
+    char* to = (char*)out + *out_size;
     ssize_t got =
-        pread(file->fd, (char*)out + *out_size, size - *out_size, (off_t)(offset + *out_size));
+        pread(file->fd, to, next_piece(to, size - *out_size), (off_t)(offset + *out_size));
     if (got < 0 && errno != EINTR) return rn_status_of_errno(file->path, errno);
     if (got == 0) break;
     if (got > 0) *out_size += (size_t)got;

@@ -5,6 +5,7 @@
 #include "base/machine.h"
 
 #include <limits.h>
+#include <malloc.h>
 #include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,6 +18,16 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+
+#define MANY ((size_t)16 << 20)  // bytes that are worth a walk over malloc's heaps
+
+// glibc allocates blocks of up to 32 MiB on its heaps once such blocks have been freed, and shrinks
+// a heap only from its end.
+void rn_machine_trim(void) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+  if (mallinfo2().fordblks >= MANY) malloc_trim(0);
+#endif
+}
 
 static FILE* open_in(const char* root, const char* path) {
   char full[PATH_MAX];

@@ -16,6 +16,11 @@ typedef struct rn_machine_processors_t {
 // |root| is prepended to the paths of system files; "" except in tests.
 rn_machine_processors_t rn_machine_processors(const char* root);
 
+// Gives the pages of memory that malloc keeps for later back to the system, if they are many. For
+// the end of something large: a session, a context. The next user of the pages pays for zeroed
+// ones.
+void rn_machine_trim(void);
+
 // Descriptors that the process may have open.
 size_t rn_machine_descriptors(void);
 

@@ -26,6 +26,7 @@
 #include "base/denormals.h"
 #include "base/machine.h"
 #include "base/pool_internal.h"
+#include "base/thread.h"
 
 // If a yield took longer than this, other threads want the CPU.
 #define YIELD_NS 5000
@@ -34,6 +35,7 @@
 // from ENOUGH_LUCK on, a worker looks for long.
 #define MOST_LUCK 8
 #define ENOUGH_LUCK 4
+#define MOST_KEPT ((size_t)64 << 20)  // larger blocks that were lent are freed at once
 
 // The calling thread's worker, of whichever pool; NULL if it is none.
 static _Thread_local rn_pool_worker_t* current_worker __attribute__((tls_model("initial-exec")));
@@ -295,6 +297,7 @@ rn_status_t rn_pool_create_on(rn_allocator_t allocator, int threads, int process
     pool->loops[s].shares = carve(&at, parts * sizeof(rn_pool_part_t));
   pool->workers = carve(&at, workers * sizeof *pool->workers);
   rn_mutex_init(&pool->start_mutex);
+  rn_mutex_init(&pool->kept_mutex);
   rn_mutex_init(&pool->shared_mutex);
   *out_pool = pool;
   return RN_OK;
@@ -314,13 +317,61 @@ void rn_pool_destroy(rn_pool_t* pool) {
   // Jobs that were submitted by the last jobs after the workers were told to stop.
   while (run_something(pool, NULL)) {
   }
+  while (atomic_load(&pool->submitters) > 0) sched_yield();
   rn_mutex_destroy(&pool->shared_mutex);
   rn_mutex_destroy(&pool->start_mutex);
+  rn_mutex_destroy(&pool->kept_mutex);
+  if (pool->kept) rn_free(pool->allocator, pool->kept, pool->kept_size);
   rn_free(pool->allocator, pool->block, pool->block_size);
+}
+
+rn_status_t rn_pool_borrow(rn_pool_t* pool, size_t size, void** out_block) {
+  if (!pool) return rn_alloc(rn_allocator_default(), size, out_block);
+  rn_mutex_lock(&pool->kept_mutex);
+  bool fits = !pool->is_lent && pool->kept_size >= size;
+  if (fits) {
+    pool->is_lent = true;
+    *out_block = pool->kept;
+  }
+  rn_mutex_unlock(&pool->kept_mutex);
+  return fits ? RN_OK : rn_alloc(pool->allocator, size, out_block);
+}
+
+void rn_pool_give_back(rn_pool_t* pool, void* block, size_t size) {
+  if (!pool) {
+    rn_free(rn_allocator_default(), block, size);
+    return;
+  }
+  rn_mutex_lock(&pool->kept_mutex);
+  bool was_kept = block == pool->kept;
+  void* old = block;
+  size_t old_size = size;
+  if (was_kept) {
+    pool->is_lent = false;
+  } else if (!pool->is_lent && size > pool->kept_size && size <= MOST_KEPT) {
+    old = pool->kept, old_size = pool->kept_size;
+    pool->kept = block, pool->kept_size = size;
+  }
+  rn_mutex_unlock(&pool->kept_mutex);
+  if (!was_kept && old) rn_free(pool->allocator, old, old_size);
 }
 
 void rn_pool_start(rn_pool_t* pool) {
   if (rn_pool_threads(pool) > 1) rn_pool_start_workers(pool, pool->threads - 1);
+}
+
+static void* start_patient(void* pool) {
+  rn_thread_be_patient();
+  rn_pool_start(pool);
+  return NULL;
+}
+
+void rn_pool_start_patient(rn_pool_t* pool) {
+  pthread_t starter;
+  if (pthread_create(&starter, NULL, start_patient, pool) == 0)
+    pthread_join(starter, NULL);
+  else
+    rn_pool_start(pool);
 }
 
 int rn_pool_threads(const rn_pool_t* pool) { return pool ? pool->threads : 1; }
@@ -339,8 +390,11 @@ void rn_pool_submit(rn_pool_t* pool, rn_job_t* job) {
   }
   rn_pool_worker_t* self = worker_here(pool);
   atomic_fetch_add(&pool->jobs, 1);
+  // The thread that waits for the job may destroy the pool before this one has left it.
+  if (!self) atomic_fetch_add(&pool->submitters, 1);
   if (!self || !rn_deque_push(&self->deque, job)) shared_push(pool, job);
   call_worker(pool);
+  if (!self) atomic_fetch_sub(&pool->submitters, 1);
 }
 
 bool rn_pool_help(rn_pool_t* pool) {

@@ -32,6 +32,8 @@ int rn_pool_loop_threads(const rn_pool_t* pool);
 // Starts all workers now. They have the priority of the thread that starts them, so a thread of low
 // priority must not be the first to use a pool. NULL is fine.
 void rn_pool_start(rn_pool_t* pool);
+// The same, but with the priority of rn_thread_be_patient, if none was started yet.
+void rn_pool_start_patient(rn_pool_t* pool);
 
 // A job, embedded in the caller's own struct, so that submitting allocates nothing. Must stay put
 // until it ran.
@@ -46,6 +48,13 @@ void rn_pool_submit(rn_pool_t* pool, rn_job_t* job);
 
 // Runs one waiting job in the calling thread, if there is one. For threads that wait for the pool.
 bool rn_pool_help(rn_pool_t* pool);
+
+// Lends a block of |size| bytes for the length of a call, such as operands in another order. The
+// pool keeps one block between calls, so that the system need not clear its pages each time. NULL
+// is fine: the block is then allocated and freed.
+RN_MUST_USE rn_status_t rn_pool_borrow(rn_pool_t* pool, size_t size, void** out_block);
+// |size| as it was asked for.
+void rn_pool_give_back(rn_pool_t* pool, void* block, size_t size);
 
 // Computes items [begin, end) of a loop.
 typedef void (*rn_pool_body_t)(void* arg, int64_t begin, int64_t end);

@@ -75,6 +75,7 @@ struct rn_pool_t {
   _Alignas(RN_POOL_PAIR) _Atomic int64_t jobs;  // submitted and not taken
   _Atomic uint32_t slots_used;                  // slots [0, slots_used) have been used
   _Atomic bool stopping;
+  _Atomic int submitters;  // threads of others that are in rn_pool_submit
 
   // Until then the processors are known to be wanted by other threads: waits are short. A yield
   // would give the rest of this thread's turn away, where a sleeper gets it when it is woken.
@@ -86,6 +87,11 @@ struct rn_pool_t {
   _Alignas(RN_POOL_PAIR) rn_mutex_t shared_mutex;  // guards the list
   rn_job_t* shared_first;
   rn_job_t* shared_last;
+
+  rn_mutex_t kept_mutex;  // guards the block that rn_pool_borrow lends
+  void* kept;             // Owned; NULL if there is none
+  size_t kept_size;
+  bool is_lent;
 
   rn_pool_costs_t* costs;  // Borrowed, like the two below: in |block|
   rn_pool_loop_t* loops;

@@ -7,4 +7,9 @@
 // computes. Elsewhere it changes nothing.
 void rn_thread_be_prompt(void);
 
+// Lowers the weight of the calling thread, and of those that it starts, to a third for good. For
+// threads that compute beside others which must answer soon: the system lets one of these run when
+// it wakes if it had less than its share lately, and its share beside such threads is large.
+void rn_thread_be_patient(void);
+
 #endif  // RUNNEL_BASE_THREAD_H_

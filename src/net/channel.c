@@ -72,10 +72,11 @@ void rn_rpc_out_clear(rn_rpc_out_t* call) {
   rn_http2_stream_clear(&call->stream);
 }
 
-// Ends a call, on the loop's thread. Takes |status|.
+// Ends a call. Takes |status|. The timer is cleared last: rn_rpc_cancel sets it while the call is
+// active.
 static void finish(rn_rpc_out_t* call, rn_status_t status) {
   rn_channel_t* channel = call->channel;
-  rn_loop_clear_timer(channel->options.loop, &call->timer);
+  rn_loop_t* loop = channel->options.loop;
   rn_mutex_lock(&channel->mutex);
   unlink_call(channel, call);
   if (call->is_sent) rn_loop_expect(channel->options.loop, -1);
@@ -89,6 +90,7 @@ static void finish(rn_rpc_out_t* call, rn_status_t status) {
   }
   rn_cond_broadcast(&channel->changed);
   rn_mutex_unlock(&channel->mutex);
+  rn_loop_clear_timer(loop, &call->timer);
   call->done(call, status);
 }
 
@@ -110,13 +112,21 @@ static void send_or_wait(rn_channel_t* channel, rn_rpc_out_t* call) {
     channel->http2 = NULL;  // its |lost| releases it
   }
   call->is_waiting = true;
+  call->has_waited = false;
   // The next attempt may be due later; a call that does not wait gets one now.
   bool is_due =
       !call->waits_for_ready || !rn_loop_has_timer(channel->options.loop, &channel->retry);
   if (!channel->http2 && !channel->attempt && is_due) connect_now(channel);
 }
 
-// Sends the waiting calls if there is a connection; else fails those that do not wait for ready.
+// Under the lock: the calls that wait now have waited for what has ended.
+static void note_waiting(rn_channel_t* channel) {
+  for (rn_rpc_out_t* call = channel->calls; call; call = call->next) call->has_waited = true;
+}
+
+// Sends the waiting calls if there is a connection; else fails those that have waited for the
+// attempt and do not wait for ready. Those that begin meanwhile, as when a failed one is repeated,
+// wait for the next attempt.
 static void attend(rn_channel_t* channel) {
   for (;;) {
     rn_mutex_lock(&channel->mutex);
@@ -126,7 +136,7 @@ static void attend(rn_channel_t* channel) {
       call->is_waiting = false;
       if (channel->http2)
         send_or_wait(channel, call);
-      else if (!call->waits_for_ready || channel->is_closing)
+      else if ((call->has_waited && !call->waits_for_ready) || channel->is_closing)
         ended = call;
       else
         call->is_waiting = true;
@@ -246,6 +256,7 @@ static void on_attempt(rn_loop_job_t* job) {
     rn_status_free(rn_loop_set_timer(channel->options.loop, &channel->retry,
                                      rn_loop_now(channel->options.loop) + delay));
   }
+  note_waiting(channel);
   rn_mutex_unlock(&channel->mutex);
   attempt_free(attempt);
   attend(channel);
@@ -405,6 +416,7 @@ void rn_channel_drop(rn_channel_t* channel, rn_status_t status) {
   else
     rn_status_free(status);
   channel->http2 = NULL;  // its |lost| releases it
+  note_waiting(channel);
   rn_mutex_unlock(&channel->mutex);
   attend(channel);
 }

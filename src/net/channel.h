@@ -24,7 +24,7 @@ typedef struct rn_rpc_out_t {
   rn_channel_t* channel;
   struct rn_rpc_out_t *previous, *next;
   rn_timer_t timer;
-  bool is_active, is_waiting, is_sent, is_cancelled, is_late;
+  bool is_active, is_waiting, has_waited, is_sent, is_cancelled, is_late;
 } rn_rpc_out_t;
 
 typedef struct rn_channel_options_t {

@@ -46,15 +46,18 @@ size_t rn_grpc_timeout_print(int64_t ns, char* out, size_t room) {
 }
 
 void rn_grpc_escape(rn_str_t message, rn_strbuf_t* out) {
+  size_t plain = 0;  // from here on nothing needed an escape yet
+  rn_strbuf_reserve(out, message.size);
   for (size_t i = 0; i < message.size; ++i) {
     unsigned char c = (unsigned char)message.data[i];
     // A header's value may not begin or end with a blank.
     bool is_edge = i == 0 || i == message.size - 1;
-    if (c >= ' ' && c <= '~' && c != '%' && !(c == ' ' && is_edge))
-      rn_strbuf_append_n(out, &message.data[i], 1);
-    else
-      rn_strbuf_printf(out, "%%%02X", c);
+    if (c >= ' ' && c <= '~' && c != '%' && !(c == ' ' && is_edge)) continue;
+    rn_strbuf_append_n(out, message.data + plain, i - plain);
+    rn_strbuf_printf(out, "%%%02X", c);
+    plain = i + 1;
   }
+  rn_strbuf_append_n(out, message.data + plain, message.size - plain);
 }
 
 static int hex(char c) {

@@ -17,12 +17,13 @@ typedef struct rn_http2_stream_t rn_http2_stream_t;
 
 // The offset in a message of the bytes that must be aligned, from its first bytes (up to
 // RN_HTTP2_HEAD); 0 if none must be.
-#define RN_HTTP2_HEAD 256
+#define RN_HTTP2_HEAD 240
 typedef size_t (*rn_align_fn_t)(rn_str_t head, size_t size);
 
 struct rn_http2_stream_t {
   rn_http2_t* http2;  // Borrowed while the stream is open
   int32_t id;
+  int out_status;  // of a response, in its trailers; -1: this is a request
   // Received. |path| and |deadline_ns| for a request; |status| for a response.
   rn_strbuf_t path;
   int64_t deadline_ns;  // of the environment's clock; INT64_MAX: none
@@ -35,25 +36,24 @@ struct rn_http2_stream_t {
   // For the connection only.
   rn_http2_stream_t *previous, *next;  // open streams
   rn_http2_stream_t* next_event;
+  uint32_t roles;  // of a request: what its token grants; all if none is required
+  uint32_t reset_code;
   bool is_listed, is_complete, is_closed, has_event, is_answered;
-  uint32_t roles;                  // of a request: what its token grants; all if none is required
   bool is_whole;                   // of a request: all of it was received
   bool may_pack, is_packed;        // of a request: its messages may be compressed; this one is
-  int64_t heard_ns;                // when something of it was last received
   bool is_streaming, is_told;      // messages are delivered one by one, from |inbox|
   bool has_response, is_finished;  // of our own stream: the response has begun; its status is known
+  uint8_t prefix[5];               // of the message: compressed or not, size
+  uint8_t out_prefix[5];           // likewise, of the one that is sent
+  int64_t heard_ns;                // when something of it was last received
   RN_VEC(rn_message_t) inbox, outbox;
-  size_t out_first;  // of |outbox|: those before it are sent
-  uint32_t reset_code;
+  size_t out_first;     // of |outbox|: those before it are sent
   rn_status_t failure;  // Owned: why it failed
   char head[RN_HTTP2_HEAD];
-  uint8_t prefix[5];  // compressed or not, size
   size_t prefix_size, head_size, received, expected;
   size_t held;  // bytes of |message| that count against the limits
   rn_message_t out;
-  uint8_t out_prefix[5];
   size_t out_prefix_left, out_piece, out_offset;
-  int out_status;  // of a response, in its trailers; -1: this is a request
   // Of a response, its further trailers: name NUL value NUL ... Its owner adds them before.
   rn_strbuf_t out_trailers;
 };

@@ -21,6 +21,8 @@
 #define MAX_UNPACKED ((size_t)256 << 20)
 // The most bytes of headers that are kept for a handler.
 #define MAX_KEPT 16384
+// Most requests have fewer bytes of them.
+#define USUAL_KEPT 448
 // Approximate memory of a call besides its message.
 #define CALL_SIZE 2048
 
@@ -68,6 +70,7 @@ static void keep_header(rn_http2_stream_t* stream, rn_str_t name, rn_str_t value
     rn_http2_refuse(stream, rn_resource_exhausted("The headers have more than %d bytes", MAX_KEPT));
     return;
   }
+  if (!stream->headers.capacity) rn_strbuf_reserve(&stream->headers, USUAL_KEPT);
   rn_strbuf_append(&stream->headers, name);
   rn_strbuf_append_n(&stream->headers, "", 1);
   rn_strbuf_append(&stream->headers, value);

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/machine.h"
 #include "base/thread.h"
 #include "net/loop_internal.h"
 
@@ -209,10 +210,15 @@ static int64_t run_timers(rn_loop_t* loop) {
   return next;
 }
 
-static bool has_idle_memory(const rn_loop_t* loop) {
+// When memory of messages that has not been used for a while is given back.
+static int64_t rest_at(rn_loop_t* loop) {
   rn_cache_stats_t stats;
   rn_cache_alloc_stats(loop->landing, &stats);
-  return stats.bytes_cached > 0;
+  if (stats.large != loop->landed) {
+    loop->landed = stats.large;
+    loop->landed_ns = loop->asked_ns;
+  }
+  return stats.bytes_cached > 0 ? loop->landed_ns + REST_NS : RN_FOREVER;
 }
 
 // Updates a moving average of how long something takes.
@@ -262,7 +268,7 @@ static void tell_ready(rn_loop_t* loop) {
 }
 
 static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
-  int64_t rest_ns = has_idle_memory(loop) ? loop->busy_ns + REST_NS : RN_FOREVER;
+  int64_t rest_ns = rest_at(loop);
   if (until_ns > rest_ns) until_ns = rest_ns;
   rn_status_t status = ask(loop, spin_ns, loop->more.count ? RN_AT_ONCE : until_ns);
   loop->asked_ns = rn_loop_now(loop);
@@ -281,10 +287,11 @@ static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
   bool is_woken = woken < loop->ready.count;
   if (is_woken) hear_wake(loop);
   if (loop->more.count || loop->ready.count > is_woken) {
-    loop->busy_ns = loop->asked_ns;
     tell_ready(loop);
-  } else if (rest_ns != RN_FOREVER && loop->asked_ns >= rest_ns) {
+  }
+  if (rest_ns != RN_FOREVER && loop->asked_ns >= rest_ns) {
     rn_cache_alloc_trim(loop->landing);
+    rn_machine_trim();
   }
   loop->ready.count = 0;
 }

@@ -24,15 +24,17 @@ struct rn_loop_t {
   _Atomic int due;                  // answers
   rn_cache_alloc_t* landing;        // Retained
   char* scratch;                    // Owned
-  int64_t busy_ns;                  // of the loop's thread: when a socket was last ready
-  int64_t asked_ns;                 // likewise: when it last polled
-  int64_t due_ns;                   // likewise: how long it usually waits for outstanding responses
-  rn_log_limit_t log;               // of failed polls
-  rn_poller_t* poller;              // Owned; the tag of a socket is its watch, NULL for |wake_out|
-  RN_VEC(rn_polled_t) ready;        // of the loop's thread; has room for MAX_READY and |layered|
-  RN_VEC(rn_watch_t*) more;         // likewise: those with bytes that no poller sees; has room
-  size_t layered;                   // likewise: watches whose socket lies over another
-  rn_mutex_t mutex;                 // guards what follows
+  // Of the loop's thread: the blocks that messages have taken from |landing|, and when it last saw
+  // a new one.
+  int64_t landed, landed_ns;
+  int64_t asked_ns;           // likewise: when it last polled
+  int64_t due_ns;             // likewise: how long it usually waits for outstanding responses
+  rn_log_limit_t log;         // of failed polls
+  rn_poller_t* poller;        // Owned; the tag of a socket is its watch, NULL for |wake_out|
+  RN_VEC(rn_polled_t) ready;  // of the loop's thread; has room for MAX_READY and |layered|
+  RN_VEC(rn_watch_t*) more;   // likewise: those with bytes that no poller sees; has room
+  size_t layered;             // likewise: watches whose socket lies over another
+  rn_mutex_t mutex;           // guards what follows
   rn_cond_t timer_ended;
   rn_loop_job_t *first, *last;
   RN_VEC(rn_timer_t*) timers;  // a heap by time; a timer's place is its index + 1

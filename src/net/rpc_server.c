@@ -6,6 +6,9 @@
 
 #define PULSES 8
 
+// Calls come from glibc's caches per thread, which have no larger blocks.
+_Static_assert(sizeof(rn_rpc_in_t) <= 1032, "too large to allocate one per call");
+
 // The connections of one loop.
 typedef struct rpc_lane_t {
   rn_lane_t base;

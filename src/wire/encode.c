@@ -67,6 +67,12 @@ static rn_status_t write_element(rn_pb_encoder_t* e, const rn_pb_field_desc_t* f
     rn_pb_put_str(e->out, field->number, *(const rn_str_t*)slot);
     return RN_OK;
   }
+  if (field->wire == RN_PB_WIRE_GROUP) {
+    rn_pb_put_varint(e->out, (uint64_t)field->number << 3 | RN_PB_WIRE_GROUP);
+    if (slot) RN_RETURN_IF_ERROR(write_message(e, field->sub, slot));
+    rn_pb_put_varint(e->out, (uint64_t)field->number << 3 | RN_PB_WIRE_END_GROUP);
+    return RN_OK;
+  }
   size_t mark = rn_pb_begin(e->out, field->number);
   if (slot) RN_RETURN_IF_ERROR(write_message(e, field->sub, slot));
   rn_pb_end(e->out, mark);

@@ -398,11 +398,24 @@ static rn_status_t parse_single(rn_pb_parser_t* s, const rn_pb_message_desc_t* d
   return parse_value(s, field, message + field->offset);
 }
 
+// A group may have the name of its type, which begins with a capital letter.
+static const rn_pb_field_desc_t* find_group(const rn_pb_message_desc_t* desc, rn_str_t name) {
+  for (size_t i = 0; i < desc->field_count; ++i) {
+    const rn_pb_field_desc_t* field = &desc->fields[i];
+    if (field->wire != RN_PB_WIRE_GROUP) continue;
+    const char* type = ((const rn_pb_message_desc_t*)field->sub)->name;
+    const char* dot = strrchr(type, '.');
+    if (rn_str_is(name, dot ? dot + 1 : type)) return field;
+  }
+  return NULL;
+}
+
 static rn_status_t parse_field(rn_pb_parser_t* s, const rn_pb_message_desc_t* desc, char* message) {
   const char* at = s->p;
   rn_str_t name = take_name(s);
   if (name.size == 0) return error_here(s, "Expected identifier.");
   const rn_pb_field_desc_t* field = rn_pb_find_field_by_name(desc, name);
+  if (!field) field = find_group(desc, name);
   if (!field) {
     rn_status_t status = error_at(s, at, "Message type has no field named", name);
     return rn_status_annotate(status, " (%s)", desc->name);

@@ -101,10 +101,39 @@ static void run_callers(int threads, int processors, int callers) {
   rn_pool_destroy(pool);
 }
 
+// A thread outside the pool submits a job; when the job has run, the pool is destroyed,
+// whether or not the thread has left it.
+static void note_done(rn_job_t* job) {
+  stress_job_t* stress = (stress_job_t*)job;
+  atomic_store(stress->done, 1);
+}
+
+static void* submit_one(void* arg) {
+  stress_job_t* stress = arg;
+  rn_pool_submit(stress->outer.pool, &stress->job);
+  return NULL;
+}
+
+static void run_last_jobs(void) {
+  for (int turn = 0; turn < TURNS; ++turn) {
+    rn_pool_t* pool = NULL;
+    _Atomic int done = 0;
+    pthread_t submitter;
+    if (!rn_ok(rn_pool_create_on(rn_allocator_system(), 4, 4, &pool))) fail("no pool");
+    rn_pool_start(pool);
+    stress_job_t stress = {{note_done, NULL}, {pool, NULL}, &done};
+    if (pthread_create(&submitter, NULL, submit_one, &stress) != 0) fail("no thread");
+    while (!atomic_load(&done)) sched_yield();
+    rn_pool_destroy(pool);
+    pthread_join(submitter, NULL);
+  }
+}
+
 int main(void) {
   run_callers(2, 2, 1);
   run_callers(4, 4, 2);
   run_callers(9, 16, CALLERS);
   run_callers(16, 4, CALLERS);
+  run_last_jobs();
   return 0;
 }

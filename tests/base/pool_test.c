@@ -444,3 +444,37 @@ Test(pool, short_of_memory) {
   rn_pool_destroy(pool);
   cr_assert_eq(counting.live_bytes, 0);
 }
+
+// One block is kept between calls, the largest up to a limit; what is lent is never lent twice.
+Test(pool, lends_memory) {
+  enum { SMALL = 1000, LARGE = 100000 };
+  rn_counting_allocator_t counting = {.base = rn_allocator_system()};
+  rn_pool_t* pool = NULL;
+  OK(rn_pool_create(rn_allocator_counting(&counting), 2, &pool));
+  int64_t bytes = counting.live_bytes;
+  void *first = NULL, *second = NULL, *again = NULL;
+  OK(rn_pool_borrow(pool, SMALL, &first));
+  OK(rn_pool_borrow(pool, LARGE, &second));
+  cr_assert_neq(first, second);
+  rn_pool_give_back(pool, first, SMALL);
+  cr_assert_eq(counting.live_bytes, bytes + SMALL + LARGE);
+  rn_pool_give_back(pool, second, LARGE);
+  cr_assert_eq(counting.live_bytes, bytes + LARGE);
+  OK(rn_pool_borrow(pool, SMALL, &again));
+  cr_assert_eq(again, second);
+  OK(rn_pool_borrow(pool, SMALL, &first));  // the kept one is lent
+  cr_assert_neq(first, again);
+  rn_pool_give_back(pool, first, SMALL);
+  rn_pool_give_back(pool, again, SMALL);
+  cr_assert_eq(counting.live_bytes, bytes + LARGE);
+  const size_t huge = (size_t)1 << 30;
+  OK(rn_pool_borrow(pool, huge, &first));
+  rn_pool_give_back(pool, first, huge);
+  cr_assert_eq(counting.live_bytes, bytes + LARGE);
+  counting.fail_at = counting.allocations + 1;
+  cr_assert_eq(rn_status_code(rn_pool_borrow(pool, 2 * LARGE, &first)), RN_CODE_RESOURCE_EXHAUSTED);
+  rn_pool_destroy(pool);
+  cr_assert_eq(counting.live_bytes, 0);
+  OK(rn_pool_borrow(NULL, SMALL, &first));
+  rn_pool_give_back(NULL, first, SMALL);
+}

@@ -286,6 +286,73 @@ RPC_TEST(peers_that_are_not_there) {
   rn_loop_destroy(peer.loop);
 }
 
+// Calls that fail for want of a peer while another thread cancels them: their records are freed at
+// once, and no timer of theirs may be left.
+enum { RACERS = 64 };
+typedef struct racer_t {
+  rn_rpc_out_t call;  // first
+  struct race_t* race;
+  int number;
+} racer_t;
+typedef struct race_t {
+  rn_channel_t* channel;
+  rn_mutex_t mutexes[RACERS];
+  racer_t* racers[RACERS];  // each under its mutex; NULL: it has ended
+  _Atomic int running;
+} race_t;
+
+static void on_raced(rn_rpc_out_t* call, rn_status_t status) {
+  racer_t* racer = (racer_t*)call;
+  race_t* race = racer->race;
+  rn_status_free(status);
+  rn_mutex_lock(&race->mutexes[racer->number]);
+  race->racers[racer->number] = NULL;
+  rn_mutex_unlock(&race->mutexes[racer->number]);
+  rn_rpc_out_clear(call);
+  free(racer);
+  race->running--;
+}
+
+static void* cancel_all(void* arg) {
+  race_t* race = arg;
+  while (race->running) {
+    for (int i = RACERS; i-- > 0;) {
+      rn_mutex_lock(&race->mutexes[i]);
+      if (race->racers[i]) rn_rpc_cancel(race->channel, &race->racers[i]->call);
+      rn_mutex_unlock(&race->mutexes[i]);
+    }
+  }
+  return NULL;
+}
+
+RPC_TEST(cancelled_while_they_fail) {
+  peer_t peer = {0};
+  peer_open(&peer, "127.0.0.1:0");
+  rn_rpc_server_destroy(peer.server);
+  race_t race = {.channel = channel_to(peer.loop, peer.address, 0)};
+  for (int i = 0; i < RACERS; ++i) rn_mutex_init(&race.mutexes[i]);
+  for (int turn = 0; turn < 300; ++turn) {
+    race.running = RACERS;
+    for (int i = 0; i < RACERS; ++i) {
+      racer_t* racer = calloc(1, sizeof *racer);
+      *racer = (racer_t){.call = {.path = "/echo", .deadline_ns = INT64_MAX, .done = on_raced},
+                         .race = &race,
+                         .number = i};
+      rn_message_init(&racer->call.request, memory());
+      rn_mutex_lock(&race.mutexes[i]);
+      race.racers[i] = racer;
+      rn_rpc_start(race.channel, &racer->call);
+      rn_mutex_unlock(&race.mutexes[i]);
+    }
+    pthread_t canceller;
+    pthread_create(&canceller, NULL, cancel_all, &race);
+    pthread_join(canceller, NULL);
+  }
+  for (int i = 0; i < RACERS; ++i) rn_mutex_destroy(&race.mutexes[i]);
+  rn_channel_destroy(race.channel);
+  rn_loop_destroy(peer.loop);
+}
+
 RPC_TEST(a_silent_peer_is_given_up) {
   const rn_env_t* env = rn_env_system();
   rn_socket_t* listener = NULL;

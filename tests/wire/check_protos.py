@@ -15,6 +15,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow  # noqa: F401  (registers the descriptors)
 from tensorflow.core.framework import api_def_pb2, kernel_def_pb2  # noqa: F401
 from tensorflow.core.protobuf import composite_tensor_variant_pb2  # noqa: F401
+from tensorflow.core.protobuf import data_service_pb2, service_config_pb2, snapshot_pb2  # noqa: F401
 from tensorflow.core.protobuf import config_pb2, tensor_bundle_pb2, tensorflow_server_pb2  # noqa: F401
 from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2, transport_options_pb2  # noqa: F401
 from tensorflow.core.util import saved_tensor_slice_pb2  # noqa: F401
@@ -38,6 +39,7 @@ def stock_flags(field):
 # descriptor as the bytes of a FileDescriptorProto.
 CLUSTER_FILES = ("named_tensor", "remote_tensor_handle", "eager_service", "master", "worker")
 COORDINATION_FILE = "xla/tsl/protobuf/coordination_service.proto"
+DATA_FILES = ("xla/tsl/protobuf/status.proto", "tensorflow/core/framework/dataset.proto", *(f"tensorflow/core/data/service/{name}.proto" for name in ("common", "dispatcher", "worker", "journal")))
 FIELDS = (1, 2, 3, 4, 5, 6, 7, 8, 12)  # of a FileDescriptorProto; 12, its syntax, is the last
 
 
@@ -63,7 +65,7 @@ def take_file(data):
 
 def add_cluster_files(pool):
     folder = os.path.dirname(tensorflow.__file__)
-    wanted = {f"tensorflow/core/protobuf/{name}.proto" for name in CLUSTER_FILES} | {COORDINATION_FILE}
+    wanted = {f"tensorflow/core/protobuf/{name}.proto" for name in CLUSTER_FILES} | {COORDINATION_FILE, *DATA_FILES}
     found = {}
     for library in sorted(os.listdir(folder)):
         if not re.fullmatch(r"lib.*\.so\.2", library):
@@ -82,6 +84,8 @@ def add_cluster_files(pool):
     for name in CLUSTER_FILES:
         pool.Add(found[f"tensorflow/core/protobuf/{name}.proto"])
     pool.Add(found[COORDINATION_FILE])
+    for name in DATA_FILES:
+        pool.Add(found[name])
 
 
 def check_tables(tool, pool):

@@ -165,8 +165,8 @@ Test(tensor_proto, handles) {
 Test(tensor_proto, objects_of_nothing) {
   static const char* const texts[] = {"dtype: DT_RESOURCE tensor_shape { dim { size: 2 } }",
                                       "dtype: DT_VARIANT tensor_shape { dim { size: 2 } }",
-                                      "dtype: DT_VARIANT tensor_shape { dim { size: 2 } } "
-                                      "variant_val { }"};
+                                      ("dtype: DT_VARIANT tensor_shape { dim { size: 2 } } "
+                                       "variant_val { }")};
   for (int i = 0; i < 3; ++i) {
     rn_tensor_t tensor, again;
     OK(read(texts[i], &tensor));
