@@ -79,10 +79,12 @@ static rn_status_t create(rn_str_t proto, int cpus, rn_arena_t* arena, rn_server
     return rn_invalid_argument("Could not parse provided bytes into a ServerDef protocol buffer");
   }
   RN_RETURN_IF_ERROR(status);
-  if (def->protocol.size && !rn_str_is(def->protocol, "grpc"))
+  bool uses_ucx = rn_str_is(def->protocol, "grpc+ucx");
+  if (def->protocol.size && !uses_ucx && !rn_str_is(def->protocol, "grpc"))
     return rn_not_found("No server factory registered for the given ServerDef: protocol \"%.*s\"",
                         RN_STR_ARGS(def->protocol));
-  rn_server_options_t options = {.job = def->job_name, .index = def->task_index};
+  rn_server_options_t options = {
+      .job = def->job_name, .index = def->task_index, .uses_ucx = uses_ucx};
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
   rn_str_t settings = rn_field_bytes(proto, rn_pb_ServerDef_default_session_config_field);
   RN_RETURN_IF_ERROR(take_devices(settings, &options));

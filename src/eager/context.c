@@ -70,7 +70,14 @@ void rn_eager_retain(rn_eager_t* eager) {
   atomic_fetch_add_explicit(&eager->refs, 1, memory_order_relaxed);
 }
 
+static void close_cluster(rn_eager_t* eager) {
+  if (!eager->has_cluster || eager->is_closed) return;
+  eager->is_closed = true;
+  eager->cluster.close(eager->cluster.self);
+}
+
 static void destroy(rn_eager_t* eager) {
+  close_cluster(eager);
   for (size_t i = 0; i < eager->executors.count; ++i)
     rn_eager_executor_release(eager->executors.items[i]);
   rn_vec_free(&eager->executors, eager->allocator);
@@ -91,7 +98,7 @@ static void destroy(rn_eager_t* eager) {
             eager->old_names.items[i].size + 1);
   rn_vec_free(&eager->old_names, eager->allocator);
   rn_graph_release(eager->library);
-  if (eager->cluster) eager->destroy_cluster(eager->cluster);
+  if (eager->has_cluster) eager->cluster.destroy(eager->cluster.self);
   rn_eager_custom_devices_clear(eager);
   rn_eager_store_clear(eager);
   rn_strbuf_clear(&eager->config);
@@ -104,7 +111,10 @@ void rn_eager_release(rn_eager_t* eager) {
   destroy(eager);
 }
 
-void rn_eager_close(rn_eager_t* eager) { rn_status_free(rn_eager_wait(eager)); }
+void rn_eager_close(rn_eager_t* eager) {
+  rn_status_free(rn_eager_wait(eager));
+  close_cluster(eager);
+}
 
 // Whether no kernel, handle or tape refers to a device of the session yet.
 static bool is_fresh(const rn_eager_t* eager) {
@@ -157,17 +167,18 @@ rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count) {
   return status;
 }
 
-rn_status_t rn_eager_set_cluster(rn_eager_t* eager, void* cluster,
-                                 void (*destroy_cluster)(void* cluster)) {
+rn_status_t rn_eager_set_cluster(rn_eager_t* eager, const rn_eager_cluster_t* cluster) {
   rn_mutex_lock(&eager->mutex);
-  bool is_first = !eager->cluster;
-  if (is_first) eager->destroy_cluster = destroy_cluster;
-  if (is_first) eager->cluster = cluster;
+  bool is_first = !eager->has_cluster;
+  if (is_first) eager->cluster = *cluster;
+  eager->has_cluster = true;
   rn_mutex_unlock(&eager->mutex);
   return is_first ? RN_OK : rn_failed_precondition("The context has a cluster already");
 }
 
-void* rn_eager_cluster(rn_eager_t* eager) { return eager->cluster; }
+void* rn_eager_cluster(rn_eager_t* eager) {
+  return eager->has_cluster ? eager->cluster.self : NULL;
+}
 rn_session_t* rn_eager_session(rn_eager_t* eager) { return eager->session; }
 rn_graph_t* rn_eager_library(rn_eager_t* eager) { return eager->library; }
 uint64_t rn_eager_id(const rn_eager_t* eager) { return eager->id; }
@@ -213,6 +224,7 @@ rn_status_t rn_eager_remove_function(rn_eager_t* eager, rn_str_t name) {
   if (is_last) status = rn_graph_remove_function(eager->library, name);
   rn_mutex_unlock(&eager->mutex);
   if (is_last && rn_ok(status)) rn_eager_clear_caches(eager);
+  if (is_last && eager->has_cluster) eager->cluster.forget(eager->cluster.self, name);
   return status;
 }
 

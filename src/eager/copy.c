@@ -25,7 +25,7 @@ static void on_copied(void* arg, rn_status_t status) {
 }
 
 // Does not wait: later work of the device sees the bytes. An error that comes later is the
-// device's, and whoever waits for the device gets it.
+// device's, and the next wait for the device gets it.
 static rn_status_t issue(copy_t* copy, rn_device_t* device) {
   copy->refs = 2;
   device->vtable->copy_from_host(device, &copy->source, &copy->target, on_copied, copy);

@@ -29,7 +29,7 @@ RN_MUST_USE rn_status_t rn_eager_create(const rn_eager_options_t* options, const
                                         rn_allocator_t allocator, rn_eager_t** out);
 void rn_eager_retain(rn_eager_t* eager);
 void rn_eager_release(rn_eager_t* eager);  // NULL is fine
-// Waits for queued calls. No call may start meanwhile or afterwards.
+// Waits for queued calls, and leaves the cluster. No call may start meanwhile or afterwards.
 void rn_eager_close(rn_eager_t* eager);
 
 // Gives the context |count| CPUs. FAILED_PRECONDITION if an op has run, or a value is on a device
@@ -97,6 +97,9 @@ RN_MUST_USE rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle);
 const char* rn_eager_handle_device(const rn_eager_handle_t* handle);
 const char* rn_eager_handle_device_type(const rn_eager_handle_t* handle);
 const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle);
+// The device of an ordinary handle as |eager| knows it.
+const rn_device_t* rn_eager_handle_own_device(const rn_eager_handle_t* handle,
+                                              const rn_eager_t* eager);
 // Copies the value to |device|; returns the same handle, retained, if it is there already.
 RN_MUST_USE rn_status_t rn_eager_handle_copy_to(rn_eager_handle_t* handle, rn_eager_t* eager,
                                                 rn_device_t* device, rn_eager_handle_t** out);
@@ -135,17 +138,52 @@ RN_MUST_USE rn_status_t rn_eager_add_custom_device(rn_eager_t* eager, rn_str_t n
                                                    const rn_eager_custom_device_t* device);
 bool rn_eager_has_custom_device(rn_eager_t* eager, rn_str_t name);
 bool rn_eager_is_remote_device(rn_eager_t* eager, rn_str_t name);
-// The cluster that the remote devices of a context belong to. The context frees it after all
-// values. FAILED_PRECONDITION if set twice.
-RN_MUST_USE rn_status_t rn_eager_set_cluster(rn_eager_t* eager, void* cluster,
-                                             void (*destroy)(void* cluster));
-void* rn_eager_cluster(rn_eager_t* eager);  // NULL: none
+// The cluster that the remote devices of a context belong to.
+typedef struct rn_eager_cluster_t {
+  void* self;
+  // Runs a call of a function that is not on a remote device by itself. |*out_done| is false if all
+  // of it is to run here, after its inputs have been brought here.
+  rn_status_t (*call)(void* self, rn_eager_op_t* op, rn_eager_handle_t** outputs,
+                      int32_t* inout_count, bool* out_done);
+  void (*forget)(void* self, rn_str_t function);  // a function was removed from the context
+  void (*close)(void* self);                      // no call will come any more; called once
+  void (*destroy)(void* self);                    // after all values are gone
+} rn_eager_cluster_t;
+// The context owns the cluster from now on. FAILED_PRECONDITION if it has one.
+RN_MUST_USE rn_status_t rn_eager_set_cluster(rn_eager_t* eager, const rn_eager_cluster_t* cluster);
+void* rn_eager_cluster(rn_eager_t* eager);  // its |self|; NULL: none
 // A handle of |value| on the custom device |name|; the handle owns the value.
 RN_MUST_USE rn_status_t rn_eager_custom_handle(rn_eager_t* eager, rn_str_t name, rn_dtype_t dtype,
                                                const rn_eager_foreign_t* value,
                                                rn_eager_handle_t** out);
 // The custom-device value of |handle|; NULL for an ordinary value.
 const rn_eager_foreign_t* rn_eager_handle_custom(const rn_eager_handle_t* handle);
+// The values of a packed handle, borrowed; their number is 0 if it is not packed.
+int32_t rn_eager_handle_parts(const rn_eager_handle_t* handle, rn_eager_handle_t* const** out);
+// Waits until |handle| has its value, wherever that is, or its error, which it returns.
+RN_MUST_USE rn_status_t rn_eager_handle_wait(rn_eager_handle_t* handle);
+
+// What a remote device, or the cluster, queues on an asynchronous executor. |run| is called once,
+// on the executor's thread: it settles the results of the call and frees the job. |earlier| is the
+// error of a call before it, which it takes: then it does nothing else. Returns how it ended.
+typedef struct rn_eager_job_t {
+  rn_status_t (*run)(struct rn_eager_job_t* job, rn_status_t earlier);
+} rn_eager_job_t;
+// Queues |job| on the calling thread's executor, which is asynchronous. On failure, with the
+// executor's error if it has one, the caller keeps it.
+RN_MUST_USE rn_status_t rn_eager_queue(rn_eager_t* eager, rn_eager_job_t* job);
+bool rn_eager_is_async(rn_eager_t* eager);  // whether the calling thread's executor is
+// A handle of a value that a job will make: on the custom device |name|, which settling may change,
+// or, if |value| is NULL, on |device| of the session.
+RN_MUST_USE rn_status_t rn_eager_pending_handle(rn_eager_t* eager, rn_str_t name,
+                                                rn_device_t* device, rn_dtype_t dtype,
+                                                const rn_eager_foreign_t* value,
+                                                rn_eager_handle_t** out);
+// Ends the wait for it. Copies |status|. |name| is the custom device of the value; |tensor| is
+// moved into an ordinary handle.
+void rn_eager_settle_custom(rn_eager_handle_t* handle, rn_str_t name, rn_status_t status);
+void rn_eager_settle(rn_eager_handle_t* handle, rn_tensor_t* tensor, rn_status_t status);
+
 // Copies |handle| to the device |name|, custom or not.
 RN_MUST_USE rn_status_t rn_eager_handle_copy_to_name(rn_eager_handle_t* handle, rn_eager_t* eager,
                                                      rn_str_t name, rn_eager_handle_t** out);
@@ -207,6 +245,7 @@ RN_MUST_USE rn_status_t rn_eager_op_length(const rn_eager_op_t* op, rn_str_t nam
                                            int32_t* out);
 // Borrowed until the execution ends; NULL for none.
 void rn_eager_op_set_cancel(rn_eager_op_t* op, rn_cancel_t* cancel);
+rn_cancel_t* rn_eager_op_cancel(const rn_eager_op_t* op);
 // Runs the op. |*inout_count| is the capacity of |outputs| and becomes their number; the caller
 // owns the handles. With an asynchronous executor, the handles and the executor report later
 // errors.

@@ -5,6 +5,7 @@
 // A call that waits for its turn.
 typedef struct executor_node_t {
   struct executor_node_t* next;
+  rn_eager_job_t* job;  // of another kind; then the rest is unset
   rn_eager_t* eager;
   rn_eager_kernel_t* kernel;  // Retained, as are the handles
   rn_cancel_t* cancel;
@@ -109,7 +110,9 @@ static rn_status_t run_node(executor_node_t* node) {
 
 // After an error, the calls queued behind it do not run; their results get that error.
 static void finish_node(rn_eager_executor_t* executor, executor_node_t* node, rn_status_t earlier) {
-  rn_status_t status = rn_ok(earlier) ? run_node(node) : earlier;
+  rn_status_t status = node->job        ? node->job->run(node->job, earlier)
+                       : rn_ok(earlier) ? run_node(node)
+                                        : earlier;
   for (int32_t i = 0; i < node->output_count; ++i)
     rn_eager_handle_settle(node->outputs[i], &node->results[i], status);
   node_destroy(executor->allocator, node);
@@ -175,6 +178,18 @@ static rn_status_t enqueue_locked(rn_eager_executor_t* executor, executor_node_t
   executor->pending++;
   rn_cond_signal(&executor->work);
   return RN_OK;
+}
+
+rn_status_t rn_eager_executor_add_job(rn_eager_executor_t* executor, rn_eager_job_t* job) {
+  executor_node_t* node = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(executor->allocator, &node));
+  node->size = sizeof *node;
+  node->job = job;
+  rn_mutex_lock(&executor->sync->mutex);
+  rn_status_t status = enqueue_locked(executor, node);
+  rn_mutex_unlock(&executor->sync->mutex);
+  if (!rn_ok(status)) node_destroy(executor->allocator, node);
+  return status;
 }
 
 rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_eager_t* eager,

@@ -96,7 +96,7 @@ void rn_eager_handle_settle(rn_eager_handle_t* handle, rn_tensor_t* value, rn_st
   rn_mutex_unlock(&handle->sync->mutex);
 }
 
-rn_status_t rn_eager_handle_tensor(rn_eager_handle_t* handle, const rn_tensor_t** out) {
+static uint8_t wait_for(rn_eager_handle_t* handle) {
   uint8_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
   if (__builtin_expect(state == RN_HANDLE_PENDING, 0)) {
     rn_mutex_lock(&handle->sync->mutex);
@@ -105,8 +105,19 @@ rn_status_t rn_eager_handle_tensor(rn_eager_handle_t* handle, const rn_tensor_t*
     state = handle->state;
     rn_mutex_unlock(&handle->sync->mutex);
   }
+  return state;
+}
+
+rn_status_t rn_eager_handle_wait(rn_eager_handle_t* handle) {
+  uint8_t state = wait_for(handle);
+  return state == RN_HANDLE_READY ? RN_OK : rn_status_copy(handle->status);
+}
+
+rn_status_t rn_eager_handle_tensor(rn_eager_handle_t* handle, const rn_tensor_t** out) {
+  uint8_t state = wait_for(handle);
   *out = &handle->tensor;
   if (__builtin_expect(handle->special != NULL, 0)) {
+    if (state != RN_HANDLE_READY) return rn_status_copy(handle->status);
     if (handle->special->part_count) return rn_eager_handle_tensor(handle->special->parts[0], out);
     return rn_unimplemented("A value of the custom device %s is not the host's to read",
                             handle->special->device->name);
@@ -122,12 +133,24 @@ rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle) {
 // The device name of packed handles.
 #define PACKED_NAME "/job:localhost/replica:0/task:0/device:COMPOSITE:0"
 
+// Settling a value of a custom device may change its device.
+static void wait_for_device(const rn_eager_handle_t* handle) {
+  if (handle->special) wait_for((rn_eager_handle_t*)(uintptr_t)handle);
+}
+
 const char* rn_eager_handle_device(const rn_eager_handle_t* handle) {
+  wait_for_device(handle);
   if (handle->special) return handle->special->device ? handle->special->device->name : PACKED_NAME;
   return handle->device ? handle->device->name.data : CPU_NAME;
 }
 
+const rn_device_t* rn_eager_handle_own_device(const rn_eager_handle_t* handle,
+                                              const rn_eager_t* eager) {
+  return handle->device ? handle->device : eager->cpu;
+}
+
 const char* rn_eager_handle_device_type(const rn_eager_handle_t* handle) {
+  wait_for_device(handle);
   if (handle->special) return handle->special->device ? handle->special->device->type : "COMPOSITE";
   return handle->device ? handle->device->type : "CPU";
 }

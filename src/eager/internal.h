@@ -32,7 +32,8 @@ typedef struct rn_eager_custom_entry_t {
 // A handle that is not a tensor on a device of the session: a value of a custom device, or several
 // handles.
 typedef struct rn_eager_special_t {
-  const rn_eager_custom_entry_t* device;  // of the context that the handle retains
+  // Of the context that the handle retains; settling a pending handle may change it.
+  const rn_eager_custom_entry_t* _Atomic device;
   rn_eager_foreign_t custom;
   int32_t part_count;
   rn_eager_handle_t** parts;  // Retained
@@ -191,9 +192,10 @@ struct rn_eager_t {
   _Atomic int32_t tape_count;  // recording tapes of all threads
   _Atomic bool has_stats;
   _Atomic bool is_logging;
-  _Atomic bool has_custom;  // devices
-  void* _Atomic cluster;    // see rn_eager_set_cluster
-  void (*destroy_cluster)(void* cluster);
+  _Atomic bool has_custom;     // devices
+  rn_eager_cluster_t cluster;  // set before |has_cluster|
+  _Atomic bool has_cluster;
+  bool is_closed;              // the cluster was closed
   rn_mutex_t mutex;            // guards what follows, and making kernels
   rn_eager_kernel_t* retired;  // removed from the buckets, perhaps still in use
   RN_VEC(rn_eager_thread_t) threads;
@@ -257,6 +259,9 @@ RN_MUST_USE rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_
                                               rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
                                               rn_eager_handle_t* const* inputs,
                                               rn_eager_handle_t* const* outputs);
+// Queues a job, which is run or failed in its turn. Fails likewise; then the caller keeps the job.
+RN_MUST_USE rn_status_t rn_eager_executor_add_job(rn_eager_executor_t* executor,
+                                                  rn_eager_job_t* job);
 rn_eager_sync_t* rn_eager_executor_sync(rn_eager_executor_t* executor);
 void rn_eager_executor_retain(rn_eager_executor_t* executor);
 

@@ -345,3 +345,4 @@ rn_status_t rn_eager_op_length(const rn_eager_op_t* op, rn_str_t name, bool is_o
 }
 
 void rn_eager_op_set_cancel(rn_eager_op_t* op, rn_cancel_t* cancel) { op->cancel = cancel; }
+rn_cancel_t* rn_eager_op_cancel(const rn_eager_op_t* op) { return op->cancel; }

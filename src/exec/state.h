@@ -48,7 +48,7 @@ void rn_state_destroy(rn_state_t* state);
 void rn_states_drop(rn_plan_t* plan);
 
 // Makes |*out| a value that may outlive its owner: output |o| of |instr|, or a constant or a feed
-// if |instr| is NULL. Borrowed bytes are copied by whoever may touch them: the host, or the device.
+// if |instr| is NULL. Borrowed bytes are copied by the side that may touch them: host or device.
 RN_MUST_USE rn_status_t rn_plan_keep(const rn_plan_t* plan, const rn_instr_t* instr, int32_t o,
                                      const rn_tensor_t* value, rn_tensor_t* out);
 

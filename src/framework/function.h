@@ -15,6 +15,8 @@
 
 #include "framework/kernel.h"
 
+struct rn_pb_FunctionDefLibrary_t;
+
 // A function ready to be called; reference-counted. These fields are read-only.
 typedef struct rn_instance_t {
   rn_str_t name;
@@ -44,6 +46,9 @@ typedef struct rn_functions_vtable_t {
                              rn_str_t device, const void* owner, rn_instance_t** out);
   void (*release)(rn_functions_t* functions, rn_instance_t* instance);
   void (*run)(rn_functions_t* functions, rn_instance_t* instance, rn_function_call_t* call);
+  rn_status_t (*find)(rn_functions_t* functions, rn_str_t name, rn_str_t* out_def);
+  rn_status_t (*derive)(rn_functions_t* functions, bool with_own,
+                        const struct rn_pb_FunctionDefLibrary_t* library, rn_functions_t** out);
   void (*retain_table)(rn_functions_t* functions);
   void (*release_table)(rn_functions_t* functions);
 } rn_functions_vtable_t;
@@ -54,6 +59,7 @@ struct rn_functions_t {
 
 // Whether nodes of |op| call functions and so need an rn_functions_t.
 static inline bool rn_op_names_function(const rn_op_def_t* op) {
+  if (op->flags & RN_OP_CALLS_FUNCTIONS) return true;
   for (int a = 0; a < op->attr_count; ++a)
     if (op->attrs[a].kind == RN_ATTR_FUNC) return true;
   return op->role == RN_ROLE_FUNCTION;
@@ -65,6 +71,20 @@ static inline void rn_functions_retain(rn_functions_t* functions) {
 }
 static inline void rn_functions_release(rn_functions_t* functions) {
   if (functions) functions->vtable->release_table(functions);
+}
+
+// The FunctionDef of the function |name|; empty if there is none. It lives as long as the table.
+RN_MUST_USE static inline rn_status_t rn_functions_find(rn_functions_t* functions, rn_str_t name,
+                                                        rn_str_t* out_def) {
+  return functions->vtable->find(functions, name, out_def);
+}
+// Makes a table of the functions of |library|, and those of |functions| if |with_own|, that calls
+// them as |functions| does, with the same devices and threads. It is closed when |functions| is.
+// The caller owns a reference.
+RN_MUST_USE static inline rn_status_t rn_functions_derive(
+    rn_functions_t* functions, bool with_own, const struct rn_pb_FunctionDefLibrary_t* library,
+    rn_functions_t** out) {
+  return functions->vtable->derive(functions, with_own, library, out);
 }
 
 // Instantiates a function with these attributes for a caller on |device| ("" for any). Its nodes

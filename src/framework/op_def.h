@@ -52,7 +52,8 @@ enum {
   RN_OP_ALLOWS_UNINITIALIZED = 1 << 3,  // accepts an uninitialised variable
   RN_OP_DISTRIBUTED = 1 << 4,           // is_distributed_communication
   RN_OP_METADATA = 1 << 5,              // looks at the shape of its input, not at the bytes
-  RN_OP_NO_GRAD = 1 << 6,               // `grad none`: no gradient flows through it
+  RN_OP_CALLS_FUNCTIONS = 1 << 6,       // runs functions that none of its attributes names
+  RN_OP_NO_GRAD = 1 << 7,               // `grad none`: no gradient flows through it
 };
 
 // Ops that the runtime treats specially, by role instead of by name; the .ops file states the

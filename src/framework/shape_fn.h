@@ -81,7 +81,7 @@ struct rn_shape_ctx_t {
   rn_handle_data_t spare_handle;
 };
 
-// The arrays of a context, which whoever calls a shape function fills in.
+// The arrays of a context, which the caller of a shape function fills in.
 typedef struct rn_shape_arrays_t {
   rn_shape_t* inputs;
   rn_dtype_t* types;
@@ -91,7 +91,7 @@ typedef struct rn_shape_arrays_t {
   rn_shape_t* outputs;
   rn_handle_data_t* output_handles;
 } rn_shape_arrays_t;
-// Allocates zeroed arrays for a node with so many inputs and outputs.
+// Allocates zeroed arrays for a node with these numbers of inputs and outputs.
 RN_MUST_USE rn_status_t rn_shape_arrays_init(rn_arena_t* arena, int32_t input_count,
                                              int32_t output_count, rn_shape_arrays_t* out);
 // Points |ctx|, whose counts are set, to |arrays|; nothing is known of its outputs.

@@ -37,6 +37,16 @@ RN_MUST_USE rn_status_t rn_backward_close(rn_level_t* level, rn_scope_t* inside,
 // Brings |value|, from outside the loop, into every iteration.
 rn_edge_t rn_backward_hold(rn_level_t* outer, rn_backward_t* b, rn_edge_t value);
 
+// Brings |from|, a value of the forward body, into the backward body of |level|, an rn_level_t.
+rn_edge_t rn_backward_bring(void* level, rn_edge_t from);
+// Brings |value|, from outside, into |frame| of the loop: every iteration has it if |is_constant|.
+rn_edge_t rn_backward_enter(rn_scope_t* scope, rn_edge_t value, const rn_backward_t* b,
+                            rn_str_t frame, bool is_constant);
+// Records that |node| was added to the forward frame of |loop|.
+void rn_backward_note_forward(rn_level_t* level, rn_node_t* node, rn_while_loop_t* loop);
+// The variable whose Merge or Switch is |node|, if the body passes it on unchanged; NULL otherwise.
+const rn_while_loop_var_t* rn_backward_unchanged(const rn_while_loop_t* loop,
+                                                 const rn_node_t* node);
 // Brings a handle from the outermost frame into the forward or backward frame of |level|.
 rn_edge_t rn_backward_handle(rn_level_t* level, rn_edge_t handle, bool is_forward_side);
 // An edge that is alive in the backward body exactly when |guard| holds.

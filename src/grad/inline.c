@@ -4,7 +4,11 @@
 #include "framework/grad_def.h"
 #include "function/function.h"
 #include "graph/build.h"
+#include "graph/edit.h"
 #include "runnel/ops.h"
+
+// Attribute of nodes that were copied in place of a plain call: the call's name.
+#define OPENED_FROM "_runnel_opened_from"
 
 static bool is_symbolic(const rn_node_t* node) {
   return strcmp(node->op->name, "SymbolicGradient") == 0;
@@ -66,6 +70,8 @@ typedef struct inline_open_t {
   rn_node_t* call;
   rn_arena_t arena;
   rn_node_t* anchor;  // nodes without inputs get a control edge from it; NULL for none
+  bool is_plain;      // a call, whose body runs once, where the call would
+  rn_node_t* done;    // of a plain call: is done when the side effects are; NULL if there are none
 } inline_open_t;
 
 static rn_status_t scope_status(const inline_open_t* o) {
@@ -114,10 +120,20 @@ static bool needs_anchor(const inline_copy_t* copy, const rn_node_t* node) {
   return true;
 }
 
+// Whether nothing in the body comes before |node|.
+static bool is_first(const rn_node_t* node) {
+  if (node->input_count == 0 && node->controls.count > 0) return false;
+  for (int32_t i = 0; i < node->input_count; ++i)
+    if (node->inputs[i].node->op->role != RN_ROLE_ARG) return false;
+  return true;
+}
+
+// Where a body begins, a plain call's control inputs hold.
 static rn_status_t copy_controls(inline_open_t* o, const inline_copy_t* copy, const rn_node_t* node,
                                  rn_node_spec_t* spec) {
   rn_node_t** controls = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, node->controls.count + 1, &controls));
+  size_t waits = o->is_plain && is_first(node) ? o->call->controls.count : 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, node->controls.count + waits + 1, &controls));
   for (size_t i = 0; i < node->controls.count; ++i) {
     const rn_node_t* from = node->controls.items[i];
     rn_node_t* to = from->op->role == RN_ROLE_ARG ? copy->anchor : copy->copies[from->id];
@@ -125,6 +141,7 @@ static rn_status_t copy_controls(inline_open_t* o, const inline_copy_t* copy, co
   }
   if (spec->control_count == 0 && copy->anchor && needs_anchor(copy, node))
     controls[spec->control_count++] = copy->anchor;
+  for (size_t i = 0; i < waits; ++i) controls[spec->control_count++] = o->call->controls.items[i];
   spec->controls = controls;
   return RN_OK;
 }
@@ -133,7 +150,7 @@ static rn_status_t copy_attrs(inline_open_t* o, const inline_copy_t* copy, const
                               rn_node_spec_t* spec) {
   rn_attr_t* attrs = NULL;
   RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(&o->arena, (size_t)(node->op->attr_count + node->extra_count), &attrs));
+      RN_ARENA_ARRAY(&o->arena, (size_t)(node->op->attr_count + node->extra_count + 1), &attrs));
   for (int i = 0; i < node->op->attr_count; ++i) {
     rn_attr_t attr = {rn_str(node->op->attrs[i].name), node->attrs[i]};
     // Makes frame names unique: two copies of a loop are separate loops.
@@ -143,7 +160,11 @@ static rn_status_t copy_attrs(inline_open_t* o, const inline_copy_t* copy, const
     attrs[spec->attr_count++] = attr;
   }
   for (int32_t i = 0; i < node->extra_count; ++i)
-    if (!rn_str_is(node->extras[i].name, "_class")) attrs[spec->attr_count++] = node->extras[i];
+    if (!rn_str_is(node->extras[i].name, "_class") && !rn_str_is(node->extras[i].name, OPENED_FROM))
+      attrs[spec->attr_count++] = node->extras[i];
+  if (o->is_plain)
+    attrs[spec->attr_count++] =
+        (rn_attr_t){rn_str(OPENED_FROM), {.kind = RN_ATTR_STRING, .s = o->call->name}};
   spec->attrs = attrs;
   return RN_OK;
 }
@@ -233,6 +254,7 @@ static rn_status_t take_results(inline_open_t* o, const inline_copy_t* copy, rn_
     for (int32_t i = 0; i < body->control_count; ++i)
       rn_op_control(o->scope, copy->copies[body->controls[i]->id]);
     done = rn_op_finish(o->scope);
+    if (o->is_plain) o->done = done;
   }
   for (int32_t i = 0; i < body->result_count; ++i) {
     out[i] = copied_edge(copy, body->results[i]);
@@ -240,6 +262,7 @@ static rn_status_t take_results(inline_open_t* o, const inline_copy_t* copy, rn_
     rn_op_begin(o->scope, "Identity");
     rn_op_input(o->scope, out[i]);
     rn_op_control(o->scope, done);
+    if (o->is_plain) rn_op_attr_string(o->scope, OPENED_FROM, o->call->name.data);
     out[i] = (rn_edge_t){rn_op_finish(o->scope), 0};
   }
   return scope_status(o);
@@ -531,15 +554,25 @@ static rn_status_t redirect(inline_open_t* o, const rn_edge_t* out) {
   return RN_OK;
 }
 
+// Makes a plain call pass on what its copy computes: clients may hold its outputs and wait for it,
+// and its side effects must not happen twice.
+static rn_status_t retire(inline_open_t* o, const rn_edge_t* out) {
+  RN_RETURN_IF_ERROR(rn_graph_pass_on(o->graph, o->call, out));
+  rn_node_clear_controls(o->call);
+  return o->done ? rn_node_add_control(o->call, o->done) : RN_OK;
+}
+
 rn_status_t rn_call_open(rn_scope_t* scope, rn_node_t* node, bool has_frames, rn_edge_t* out) {
   rn_graph_t* graph = rn_scope_graph(scope);
   inline_open_t o = {.scope = rn_scope_child(scope, "call"), .graph = graph, .call = node};
   if (!o.scope) return rn_out_of_memory();
+  o.is_plain = node->op->role == RN_ROLE_CALL || node->op->role == RN_ROLE_FUNCTION;
   rn_arena_init(&o.arena, graph->allocator);
   if (has_frames && node->input_count > 0) o.anchor = anchor_at(&o, node->inputs[0]);
   rn_status_t status = scope_status(&o);
   if (rn_ok(status)) status = open_any(&o, out);
   if (rn_ok(status)) status = redirect(&o, out);
+  if (rn_ok(status) && o.is_plain) status = retire(&o, out);
   if (!rn_ok(status))
     status =
         rn_status_annotate(status, "\n\t in the call '%s' (%s)", node->name.data, node->op->name);

@@ -3,7 +3,8 @@
 //
 // A conditional (If, Case) becomes Switch and Merge nodes, a loop (While) Enter … Exit nodes, a
 // SymbolicGradient the gradients that it stands for. Readers of the call's outputs are redirected
-// to the new nodes; the call itself stays, because clients may hold it. Calls of a function with
+// to the new nodes; the call itself stays, because clients may hold it. A plain call then passes on
+// what the new nodes compute, so its side effects happen once. Calls of a function with
 // its own gradient function are not inlined (rn_call_gradient).
 #ifndef RUNNEL_GRAD_INLINE_H_
 #define RUNNEL_GRAD_INLINE_H_

@@ -100,8 +100,20 @@ static inline bool rn_walk_has(const rn_walk_t* walk, const rn_node_t* node, int
 static inline bool rn_walk_on_way(const rn_walk_t* walk, const rn_node_t* node) {
   return rn_walk_has(walk, node, RN_MARK_LEADS | RN_MARK_FOLLOWS);
 }
-// Whether gradients can flow through input |input| of |node|.
+// Marks (marks.c). Whether gradients can flow through input |input| of |node|.
 bool rn_walk_carries(const rn_walk_t* walk, const rn_node_t* node, int input);
+// Whether a gradient will be sent from |node| to its input |i|. Values that leave or enter an
+// iteration are not sent: the walk over a body begins and ends there.
+bool rn_walk_sends(const rn_walk_t* walk, const rn_node_t* node, int i);
+// Computes all marks again after the graph has grown.
+RN_MUST_USE rn_status_t rn_walk_mark(rn_walk_t* walk);
+// Fails if a node on the way is in a loop whose structure is not understood.
+RN_MUST_USE rn_status_t rn_walk_check_strays(const rn_walk_t* walk);
+// If requested, checks that some y depends on every x.
+RN_MUST_USE rn_status_t rn_walk_check_reach(rn_walk_t* walk);
+// Counts the gradients that each node will get.
+void rn_walk_count_pending(rn_walk_t* walk);
+
 // The first error of the builders.
 RN_MUST_USE rn_status_t rn_walk_status(const rn_level_t* level);
 // The note of |node|, made on first use; NULL if memory is short (the scope then holds the error).
@@ -182,8 +194,8 @@ static inline rn_pair_t* rn_walk_pair(const rn_walk_t* walk, const rn_node_t* no
   return walk->pair_of && (size_t)node->id < walk->node_count ? walk->pair_of[node->id] : NULL;
 }
 
-// Loops (backward.c). A loop is walked when all its exits on the way have been visited, and all
-// loops that pop what it pushed have been walked.
+// Loops (backward.c, bring.c). A loop is walked when all its exits on the way have been visited,
+// and all loops that pop what it pushed have been walked.
 RN_MUST_USE rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit);
 // Walks |loop|, which has no exit on the way, if gradients arrive through stacks.
 RN_MUST_USE rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_while_loop_t* loop);

@@ -70,9 +70,9 @@ struct rn_graph_t {
   bool owns_library;  // false for a function body, which uses the library of the graph it was made
                       // from
   bool allows_shapeless;  // nodes of ops that have no shape function may be added
-  // If the shape function refuses a node's input shapes, keep the node and let its kernel report
-  // the error if it runs. True for graphs of sessions and function bodies, because a client may
-  // never run that node.
+  // If the shape function refuses a node's input shapes, or if there is none, keep the node and let
+  // its kernel report the error if it runs. True for graphs of sessions and function bodies,
+  // because a client may never run that node.
   bool keeps_misfits;
   int32_t producer, min_consumer;
   RN_VEC(int32_t) bad_consumers;
@@ -134,6 +134,10 @@ RN_MUST_USE rn_status_t rn_graph_update_edge(rn_graph_t* graph, rn_edge_t source
 // which gets an output more with it: how loops that call functions grow. INVALID_ARGUMENT for other
 // nodes and for cycles; the graph is then as before.
 RN_MUST_USE rn_status_t rn_graph_append_input(rn_graph_t* graph, rn_edge_t source, rn_node_t* node);
+// Makes |node| pass on |values|, one per output and of its type: it becomes an IdentityN, or a NoOp
+// if it has no outputs. Its name, outputs and control edges stay. No value may depend on |node|.
+RN_MUST_USE rn_status_t rn_graph_pass_on(rn_graph_t* graph, rn_node_t* node,
+                                         const rn_edge_t* values);
 // Merges |shape| into what is known of |edge|.
 RN_MUST_USE rn_status_t rn_graph_set_shape(rn_graph_t* graph, rn_edge_t edge, rn_shape_t shape);
 

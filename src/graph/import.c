@@ -134,7 +134,7 @@ static rn_status_t find_return_output(const rn_import_t* import, rn_tensor_id_t 
   rn_node_t* node = import->nodes[number];
   if (id.index >= node->output_count || id.index < -1) {
     return rn_invalid_argument("Invalid return output %d of node '%.*s', which has %d output(s)",
-                               (int)id.index, RN_STR_ARGS(node->name), (int)node->output_count);
+                               (int)id.index, RN_STR_ARGS(id.name), (int)node->output_count);
   }
   *out = (rn_edge_t){node, id.index};
   return RN_OK;

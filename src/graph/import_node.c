@@ -207,10 +207,12 @@ static rn_status_t connect(const import_node_source_t* source, rn_node_t* node, 
   rn_edge_t edge = rn_import_edge(source->import, source->refs[input]);
   if (!edge.node) return RN_OK;  // a loop's back edge, linked when all nodes exist
   if (edge.index < 0 || edge.index >= edge.node->output_count) {
+    int32_t number = source->refs[input].source;
+    rn_str_t name = number < 0 ? edge.node->name : source->import->defs[number].name;
     return rn_invalid_argument(
         "Node '%.*s': Connecting to invalid output %d of source node %.*s which has %d outputs.%s",
-        RN_STR_ARGS(source->def->name), edge.index, RN_STR_ARGS(edge.node->name),
-        (int)edge.node->output_count, has_branches(edge.node) ? hint : "");
+        RN_STR_ARGS(source->def->name), edge.index, RN_STR_ARGS(name), (int)edge.node->output_count,
+        has_branches(edge.node) ? hint : "");
   }
   rn_dtype_t type = edge.node->outputs[edge.index].dtype;
   if (!rn_dtype_fits(type, expected)) {

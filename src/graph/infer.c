@@ -183,7 +183,8 @@ static bool keep_misfit(rn_node_t* node, rn_shape_arrays_t* arrays) {
 }
 
 static rn_status_t infer(rn_node_t* node, rn_shape_arrays_t* arrays) {
-  if (node->op->shape == rn_shape_fn_missing && !node->graph->allows_shapeless) {
+  bool is_allowed = node->graph->allows_shapeless || node->graph->keeps_misfits;
+  if (node->op->shape == rn_shape_fn_missing && !is_allowed) {
     return rn_invalid_argument(
         "No shape inference function exists for op '%s', did you forget to define it?",
         node->op->name);

@@ -321,6 +321,73 @@ rn_status_t rn_graph_append_input(rn_graph_t* graph, rn_edge_t source, rn_node_t
   return status;
 }
 
+// Makes a copy of |node| that passes |values| on, in arrays of its own, not yet linked.
+static rn_status_t make_passage(rn_node_t* node, const rn_edge_t* values, rn_node_t* passage) {
+  rn_graph_t* graph = node->graph;
+  size_t count = (size_t)node->output_count;
+  rn_str_t name = count ? RN_STR("IdentityN") : RN_STR("NoOp");
+  *passage = *node;
+  passage->op = rn_graph_find_op_locked(graph, name);
+  if (!passage->op || passage->op->attr_count != (count > 0))
+    return rn_op_not_registered(RN_CODE_INVALID_ARGUMENT, name);
+  passage->extras = NULL;
+  passage->extra_count = 0;
+  passage->input_count = node->output_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &passage->inputs));
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&graph->arena, (size_t)passage->op->attr_count, &passage->attrs));
+  if (!count) return RN_OK;
+  memcpy(passage->inputs, values, count * sizeof *values);
+  rn_dtype_t* types = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(graph->allocator, count, &types));
+  for (size_t i = 0; i < count; i++) types[i] = rn_dtype_base(node->outputs[i].dtype);
+  rn_attr_value_t list = {
+      .kind = RN_ATTR_TYPE, .is_list = true, .list_type = types, .count = (int32_t)count};
+  rn_status_t status = rn_node_copy_value(node, &list, &passage->attrs[0]);
+  RN_FREE_ARRAY(graph->allocator, types, count);
+  return status;
+}
+
+static rn_status_t check_values(rn_graph_t* graph, const rn_node_t* node, const rn_edge_t* values) {
+  for (int i = 0; i < node->output_count; i++) {
+    RN_RETURN_IF_ERROR(check_source(graph, values[i], node));
+    rn_dtype_t given = values[i].node->outputs[values[i].index].dtype;
+    if (!rn_dtype_fits(given, node->outputs[i].dtype))
+      return rn_invalid_argument("Output %d of node '%.*s' is %s and cannot become %s", i,
+                                 RN_STR_ARGS(node->name), rn_dtype_name(node->outputs[i].dtype),
+                                 rn_dtype_name(given));
+  }
+  return RN_OK;
+}
+
+static rn_status_t pass_on_locked(rn_graph_t* graph, rn_node_t* node, const rn_edge_t* values) {
+  RN_RETURN_IF_ERROR(check_values(graph, node, values));
+  rn_node_t passage;
+  RN_RETURN_IF_ERROR(make_passage(node, values, &passage));
+  rn_status_t status = RN_OK;
+  int linked = 0;
+  for (; rn_ok(status) && linked < node->output_count; linked++)
+    status = rn_output_add_consumer(graph, &values[linked].node->outputs[values[linked].index],
+                                    (rn_consumer_t){node, linked});
+  if (!rn_ok(status)) {
+    while (--linked > 0)
+      values[linked - 1].node->outputs[values[linked - 1].index].consumers.count--;
+    if (node->output_count) rn_attr_value_clear(&passage.attrs[0]);
+    return status;
+  }
+  for (int i = 0; i < node->input_count; i++) remove_consumer(node->inputs[i], node, i);
+  rn_node_dispose(node);
+  *node = passage;
+  return RN_OK;
+}
+
+rn_status_t rn_graph_pass_on(rn_graph_t* graph, rn_node_t* node, const rn_edge_t* values) {
+  rn_mutex_lock(&graph->mutex);
+  rn_status_t status = pass_on_locked(graph, node, values);
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}
+
 static rn_status_t set_shape_locked(rn_graph_t* graph, rn_edge_t edge, rn_shape_t shape) {
   if (!edge.node) return rn_invalid_argument("Node is null");
   if (edge.node->graph != graph) {

@@ -16,6 +16,7 @@ typedef struct functions_table_t {
   rn_planner_t planner;
   rn_cancel_t never;                 // the cancellation of calls that cannot be stopped
   rn_mutex_t mutex;                  // guards all below
+  rn_kept_functions_t derived;       // tables that were derived from this one
   rn_map_t by_key;                   // key -> session_function_t*
   struct session_function_t* first;  // all of them
   bool is_closed;  // programs are gone; functions stay until their last reference is released
@@ -469,6 +470,7 @@ static void drop_all(functions_table_t* table) {
   bool was_closed = table->is_closed;
   table->is_closed = true;
   rn_mutex_unlock(&table->mutex);
+  if (!was_closed) rn_kept_functions_clear(&table->derived);
   for (session_function_t* function = table->first; !was_closed && function;
        function = function->next)
     drop_programs(function);
@@ -491,9 +493,56 @@ static void release_table(rn_functions_t* functions) {
   RN_FREE(table->allocator, table);
 }
 
+static rn_status_t find(rn_functions_t* functions, rn_str_t name, rn_str_t* out_def) {
+  rn_graph_t* graph = ((functions_table_t*)functions)->options.graph;
+  rn_function_t* function = rn_graph_get_function(graph, name);
+  *out_def = function ? function->bytes : RN_STR("");
+  rn_function_release(function);  // the library keeps it
+  return RN_OK;
+}
+
+static rn_status_t add_functions(rn_graph_t* graph, rn_graph_t* own,
+                                 const rn_pb_FunctionDefLibrary_t* library,
+                                 rn_allocator_t allocator) {
+  rn_function_t* function = NULL;
+  rn_status_t status = RN_OK;
+  for (size_t i = 0; rn_ok(status) && own && (function = rn_graph_function_at(own, i)); ++i) {
+    status = rn_graph_add_function(graph, function, NULL);
+    rn_function_release(function);
+  }
+  for (size_t i = 0; rn_ok(status) && i < library->function.count; ++i) {
+    status = rn_function_from_def(allocator, &library->function.items[i], &function);
+    if (rn_ok(status)) status = rn_graph_add_function(graph, function, NULL);
+    rn_function_release(function);
+    function = NULL;
+  }
+  return status;
+}
+
+static rn_status_t derive(rn_functions_t* functions, bool with_own,
+                          const rn_pb_FunctionDefLibrary_t* library, rn_functions_t** out) {
+  functions_table_t* table = (functions_table_t*)functions;
+  rn_functions_options_t options = table->options;
+  rn_functions_t* made = NULL;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(check_open(table));
+  RN_RETURN_IF_ERROR(rn_graph_create(table->allocator, &options.graph));
+  rn_status_t status = add_functions(options.graph, with_own ? table->options.graph : NULL, library,
+                                     table->allocator);
+  if (rn_ok(status)) status = rn_functions_create(&options, table->allocator, &made);
+  rn_graph_release(options.graph);
+  RN_RETURN_IF_ERROR(status);
+  retain_table(made);
+  rn_kept_functions_add(&table->derived, made);
+  *out = made;
+  return RN_OK;
+}
+
 static const rn_functions_vtable_t vtable = {.instantiate = instantiate,
                                              .release = release,
                                              .run = run,
+                                             .find = find,
+                                             .derive = derive,
                                              .retain_table = retain_table,
                                              .release_table = release_table};
 
@@ -508,11 +557,13 @@ rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_alloca
   table->options = *options;
   rn_graph_retain(table->options.graph);
   table->planner = *options->planner;
+  table->options.planner = &table->planner;
   table->planner.functions = &table->functions;
   rn_arena_init(&table->arena, allocator);
   rn_cancel_init(&table->never);
   rn_mutex_init(&table->mutex);
   rn_map_init(&table->by_key, allocator);
+  rn_kept_functions_init(&table->derived, allocator);
   rn_status_t status = rn_arena_str(&table->arena, options->config, &table->options.config);
   if (!rn_ok(status)) {
     release_table(&table->functions);
@@ -528,39 +579,6 @@ void rn_functions_close(rn_functions_t* functions) {
   release_table(functions);
 }
 
-void rn_kept_functions_init(rn_kept_functions_t* kept, rn_allocator_t allocator) {
-  *kept = (rn_kept_functions_t){.allocator = allocator};
-  rn_mutex_init(&kept->mutex);
-}
-
-// A table that only this list references; NULL if there is none. New references come from existing
-// ones, so none can appear.
-static rn_functions_t* take_unused(rn_kept_functions_t* kept) {
-  rn_functions_t* found = NULL;
-  rn_mutex_lock(&kept->mutex);
-  for (size_t i = 0; !found && i < kept->tables.count; ++i) {
-    if (((functions_table_t*)kept->tables.items[i])->refs > 1) continue;
-    found = kept->tables.items[i];
-    kept->tables.items[i] = kept->tables.items[--kept->tables.count];
-  }
-  rn_mutex_unlock(&kept->mutex);
-  return found;
-}
-
-void rn_kept_functions_add(rn_kept_functions_t* kept, rn_functions_t* functions) {
-  rn_functions_t* unused;
-  if (functions) {
-    rn_mutex_lock(&kept->mutex);
-    rn_status_t status = rn_vec_push(&kept->tables, kept->allocator, functions);
-    rn_mutex_unlock(&kept->mutex);
-    if (!rn_ok(status)) rn_functions_release(functions);
-    rn_status_free(status);
-  }
-  while ((unused = take_unused(kept))) rn_functions_release(unused);
-}
-
-void rn_kept_functions_clear(rn_kept_functions_t* kept) {
-  for (size_t i = 0; i < kept->tables.count; ++i) rn_functions_close(kept->tables.items[i]);
-  rn_vec_free(&kept->tables, kept->allocator);
-  rn_mutex_destroy(&kept->mutex);
+bool rn_functions_is_shared(const rn_functions_t* functions) {
+  return ((const functions_table_t*)functions)->refs > 1;
 }

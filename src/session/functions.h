@@ -48,8 +48,11 @@ RN_MUST_USE rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn
 // fail with CANCELLED. NULL is fine.
 void rn_functions_close(rn_functions_t* functions);
 
-// Tables of destroyed graphs that are still referenced. The owner of the devices closes the
-// remaining ones before it destroys them. Thread-safe.
+// Whether there is more than one reference.
+bool rn_functions_is_shared(const rn_functions_t* functions);
+
+// Tables of destroyed graphs, or tables that were derived from another, that are still referenced.
+// The owner of the devices closes the remaining ones before it destroys them. Thread-safe.
 typedef struct rn_kept_functions_t {
   rn_mutex_t mutex;
   rn_allocator_t allocator;

@@ -94,10 +94,10 @@ static void write_node(rn_strbuf_t* buf, const rn_step_stats_t* stats,
   put(buf, rn_pb_NodeExecStats_all_start_micros_field, start_ns / NS_PER_US);
   put(buf, rn_pb_NodeExecStats_op_end_rel_micros_field, length_us);
   put(buf, rn_pb_NodeExecStats_all_end_rel_micros_field, length_us);
-  const rn_output_stats_t* outputs = stats->outputs.items + node->first_output;
   allocator_name_t allocator = allocator_of(node->device);
   if (node->output_bytes) write_memory(buf, node->output_bytes, start_ns / NS_PER_US, &allocator);
-  for (size_t i = 0; i < node->output_count; ++i) write_output(buf, &outputs[i], &allocator);
+  for (size_t i = 0; i < node->output_count; ++i)
+    write_output(buf, &stats->outputs.items[node->first_output + i], &allocator);
   write_label(buf, node, &allocator);
   put(buf, rn_pb_NodeExecStats_scheduled_micros_field, start_ns / NS_PER_US);
   put(buf, rn_pb_NodeExecStats_thread_id_field, node->thread);

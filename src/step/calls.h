@@ -1,5 +1,5 @@
 // State shared by the two passes that take calls apart. Private to step/inline_calls.c,
-// step/lower_control_flow.c and step/expand_composites.c.
+// step/splice_body.c, step/lower_control_flow.c and step/expand_composites.c.
 #ifndef RUNNEL_STEP_CALLS_H_
 #define RUNNEL_STEP_CALLS_H_
 
@@ -34,6 +34,16 @@ typedef struct rn_calls_t {
   bool has_changed;
 } rn_calls_t;
 
+// Whether |role| is one of conditionals and loops: Switch to NextIteration.
+static inline bool rn_is_branching(uint8_t role) {
+  return role >= RN_ROLE_SWITCH && role <= RN_ROLE_NEXT_ITERATION;
+}
+
+// Notes a node that was added last.
+RN_MUST_USE rn_status_t rn_calls_note(rn_calls_t* calls, rn_call_note_t note);
+// Notes that |node| runs after the nodes of its control edges.
+void rn_calls_note_controls(rn_calls_t* calls, const rn_ir_node_t* node);
+
 // Adds a node named "origin/name" of |op|, with attributes (see rn_ir_make_attrs), output types and
 // inputs, all copied. Pointers to nodes are invalid afterwards.
 typedef struct rn_calls_new_t {
@@ -67,8 +77,19 @@ RN_MUST_USE rn_status_t rn_calls_call(rn_calls_t* calls, int32_t origin, const c
                                       int32_t input_count, const int32_t* controls,
                                       int32_t control_count, const rn_dtype_t* types,
                                       int32_t output_count, int32_t* out);
+// Copies |count| edges into the IR's arena.
+RN_MUST_USE rn_status_t rn_calls_copy_edges(rn_ir_t* ir, const rn_ir_edge_t* from, int32_t count,
+                                            rn_ir_edge_t** out);
+// Makes |node| a call of |function| with the inputs and outputs that it has.
+RN_MUST_USE rn_status_t rn_calls_become(rn_calls_t* calls, rn_ir_node_t* node,
+                                        const rn_func_attr_t* function, bool is_stateful);
 // Records that |edges| (in the IR's arena) and |end| replace node |index|.
 void rn_calls_replace(rn_calls_t* calls, int32_t index, rn_ir_edge_t* edges, int32_t end);
+
+// splice_body.c: puts the nodes of |body| in the place of node |index|, a call whose arguments and
+// results have the types of |body|'s.
+RN_MUST_USE rn_status_t rn_calls_splice(rn_calls_t* calls, int32_t index,
+                                        const rn_function_body_t* body);
 
 // lower_control_flow.c: lowers node |index|, of role IF, CASE or WHILE, if that is possible and
 // requested.

@@ -154,7 +154,7 @@ static rn_status_t make_node(const loop_writer_t* w, rn_ir_node_t* out) {
   return RN_OK;
 }
 
-// Counts the inputs of |node| as reads, or no longer. Copied nodes that nobody reads now go.
+// Counts the inputs of |node| as reads, or no longer. Copied nodes that are no longer read go.
 static void count_reads(rn_loop_graph_t* loops, const rn_ir_node_t* node, int sign) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     int32_t source = node->inputs[i].node;

@@ -5,8 +5,8 @@
 
 #include "step/make.h"
 
-// When a common matmul pays: for at least this many nodes, with at most so many rows each and in
-// all, by a matrix of at least so many bytes. A smaller matrix stays in the cache from one matmul
+// When a common matmul pays: for at least this many nodes, with at most this many rows each and in
+// all, by a matrix of at least this many bytes. A smaller matrix stays in the cache from one matmul
 // to the next.
 #define RN_MATMUL_LEAST_NODES 4
 #define RN_MATMUL_MOST_ROWS 256

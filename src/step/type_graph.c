@@ -56,7 +56,7 @@ static void add_node(rn_type_graph_t* graph, int32_t index) {
   add_args(graph, index, node->op->outputs, node->op->output_count, node->output_count, outputs);
 }
 
-// At most so many vertices has the node.
+// The node has at most this many vertices.
 static size_t most_vertices(const rn_ir_node_t* node) {
   if (node->is_removed) return 0;
   size_t count = 1 + (size_t)node->op->input_count + (size_t)node->op->output_count;

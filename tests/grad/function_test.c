@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "grad/grad.h"
+#include "graph/edit.h"
 #include "proto/function.pb.h"
 #include "runnel/ops.h"
 #include "session/session.h"
@@ -120,6 +121,33 @@ FUNCTION_TEST(Opened) {
   cr_expect_eq(fetch(&t, d.dense), -6);
   cr_expect_eq(fetch(&t, z), -9);
   cr_expect_eq(fetch(&t, y), 9);  // the call itself is still there
+  end(&t);
+}
+
+// The call passes on what its copy computes, so what holds the call or waits for it sees one call.
+FUNCTION_TEST(OpenedCallPassesOn) {
+  t_t t = begin();
+  add(t.graph, square, NULL);
+  rn_edge_t first = rn_const_scalar(t.s, RN_DOUBLE, 1);
+  rn_edge_t x = rn_const_scalar(t.s, RN_DOUBLE, 3), y = call(&t, "square", x);
+  must(rn_node_add_control(y.node, first.node));
+  rn_edge_t late = rn_const_scalar(t.s, RN_DOUBLE, 5);
+  must(rn_node_add_control(late.node, y.node));
+  rn_gradient_t d, again;
+  cr_assert(rn_gradients_of(t.s, &y, 1, &x, 1, NULL, &d), "%s", rn_scope_message(t.s));
+  cr_expect_str_eq(y.node->op->name, "IdentityN");
+  cr_expect_eq(y.node->controls.count, 0);
+  cr_expect_eq(late.node->controls.items[0], y.node);
+  const rn_node_t* copy = y.node->inputs[0].node;
+  cr_assert_str_eq(copy->op->name, "Mul");
+  cr_assert_eq(copy->controls.count, 1);
+  cr_expect_eq(copy->controls.items[0], first.node);
+  cr_expect(rn_str_is(rn_node_attr(copy, RN_STR("_runnel_opened_from"))->s, "PartitionedCall"));
+  cr_assert(rn_gradients_of(t.s, &y, 1, &x, 1, NULL, &again), "%s", rn_scope_message(t.s));
+  cr_expect_eq(fetch(&t, d.dense), 6);
+  cr_expect_eq(fetch(&t, again.dense), 6);
+  cr_expect_eq(fetch(&t, y), 9);
+  cr_expect_eq(fetch(&t, late), 5);
   end(&t);
 }
 

@@ -77,6 +77,22 @@ GT_TEST(update, closes_a_loop) {
   rn_graph_release(g);
 }
 
+GT_TEST(update, passes_on) {
+  nodes_t n = make_nodes();
+  rn_node_t* i = gt_placeholder(n.graph, "i", RN_INT32, RN_SHAPE_UNKNOWN);
+  rn_edge_t wrong = GT_OUT(i), value = GT_OUT(n.y);
+  FAILS_WITH(rn_graph_pass_on(n.graph, n.m, &wrong), INVALID_ARGUMENT, "cannot become int32");
+  FAILS_WITH(rn_graph_pass_on(n.graph, n.m, &RN_NO_EDGE), INVALID_ARGUMENT, "null");
+  cr_assert_str_eq(n.m->op->name, "MatMul");
+  OK(rn_graph_pass_on(n.graph, n.m, &value));
+  cr_assert_str_eq(n.m->op->name, "IdentityN");
+  cr_assert_eq(n.m->input_count, 1);
+  cr_assert_eq(n.x->outputs[0].consumers.count, 0);
+  cr_assert_eq(n.y->outputs[0].consumers.count, 1);
+  cr_assert_eq(n.k->inputs[0].node, n.m);
+  rn_graph_release(n.graph);
+}
+
 GT_TEST(update, set_shape) {
   rn_graph_t* g = gt_graph();
   rn_node_t* x = gt_placeholder(g, "x", RN_FLOAT, RN_SHAPE_UNKNOWN);

@@ -1,12 +1,7 @@
 // Queues between steps: waiting, order, closing, cancelling. No element is lost, and no step waits
 // for ever.
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "../support/settle.h"
 #include "util.h"
 
 typedef struct queue_t {
@@ -148,37 +143,12 @@ static rn_status_t end(call_t* call) {
   return call->status;
 }
 
-// Until the others have come to wait.
-// Whether every other thread of this process sleeps.
-static bool all_others_sleep(void) {
-  bool asleep = true;
-  DIR* tasks = opendir("/proc/self/task");
-  for (struct dirent* entry; tasks && (entry = readdir(tasks));) {
-    char path[64], line[512] = "";
-    if (entry->d_name[0] == '.' || atoi(entry->d_name) == (int)syscall(SYS_gettid)) continue;
-    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", entry->d_name);
-    FILE* file = fopen(path, "r");
-    const char* end = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-    if (end && end[1] && end[2] != 'S') asleep = false;
-    if (file) fclose(file);
-  }
-  if (tasks) closedir(tasks);
-  return asleep;
-}
-
-// Until those who were started wait for something, however busy the machine is; ten seconds at
-// most.
-static void pause_ms(int ms) {
-  usleep((useconds_t)ms * 1000);
-  for (int i = 0; i < 1000 && !all_others_sleep(); ++i) usleep(10 * 1000);
-}
-
 RT_TEST(queue, waiting_take_gets_what_comes) {
   for (int threads = 1; threads <= 2; ++threads) {
     queue_t q = begin("FIFOQueueV2", threads, -1);
     call_t call;
     start(&call, &q, TAKE, 0);
-    pause_ms(20);
+    settle();
     OK(put(&q, 42, NULL));
     OK(end(&call));
     cr_assert_eq(call.value, 42);
@@ -191,7 +161,7 @@ RT_TEST(queue, waiters_are_served_in_order) {
   call_t calls[6];
   for (int i = 0; i < 6; ++i) {
     start(&calls[i], &q, PUT, (float)i);
-    pause_ms(150);  // a busy machine takes its time to start a thread
+    settle();  // a busy machine takes its time to start a thread
   }
   for (int i = 0; i < 6; ++i) {
     float value;
@@ -206,7 +176,7 @@ RT_TEST(queue, batch_larger_than_the_queue) {
   queue_t q = begin("FIFOQueueV2", 2, 2);
   call_t call;
   start(&call, &q, PUT_FIVE, 0);
-  pause_ms(20);
+  settle();
   cr_assert_eq(size_of(&q), 2);
   float values[5];
   int64_t count;
@@ -221,7 +191,7 @@ RT_TEST(queue, cancelled_batch_is_put_back) {
   queue_t q = begin("FIFOQueueV2", 2, -1);
   call_t call;
   start(&call, &q, TAKE_THREE, 0);
-  pause_ms(20);
+  settle();
   OK(put(&q, 1, NULL));
   OK(put(&q, 2, NULL));
   cr_assert_eq(size_of(&q), 0);
@@ -241,9 +211,9 @@ RT_TEST(queue, cancelling_the_first_serves_the_next) {
   queue_t q = begin("FIFOQueueV2", 2, -1);
   call_t first, second;
   start(&first, &q, TAKE_THREE, 0);
-  pause_ms(20);
+  settle();
   start(&second, &q, TAKE, 0);
-  pause_ms(20);
+  settle();
   OK(put(&q, 9, NULL));
   rn_cancel(&first.cancel);
   FAILS_WITH(end(&first), CANCELLED, "");
@@ -256,12 +226,12 @@ RT_TEST(queue, closing_ends_those_who_take) {
   queue_t q = begin("FIFOQueueV2", 2, -1);
   call_t one, three, fewer;
   start(&fewer, &q, TAKE_UP_TO_FIVE, 0);
-  pause_ms(20);
+  settle();
   OK(put(&q, 5, NULL));
   start(&three, &q, TAKE_THREE, 0);
-  pause_ms(20);
+  settle();
   start(&one, &q, TAKE, 0);
-  pause_ms(20);
+  settle();
   rt_do(&q.rt, q.close);
   OK(end(&fewer));
   cr_assert_eq(fewer.count, 1);
@@ -278,7 +248,7 @@ RT_TEST(queue, closing_waits_or_cancels) {
     OK(put(&q, 1, NULL));
     call_t waiting;
     start(&waiting, &q, PUT, 2);
-    pause_ms(20);
+    settle();
     float value;
     if (cancels) {
       rt_do(&q.rt, q.cancel);
@@ -301,7 +271,7 @@ RT_TEST(queue, closing_the_session_ends_those_who_wait) {
   queue_t q = begin("FIFOQueueV2", 2, -1);
   call_t calls[4];
   for (int i = 0; i < 4; ++i) start(&calls[i], &q, i % 2 ? TAKE : TAKE_THREE, 0);
-  pause_ms(50);
+  settle();
   OK(rn_session_close(q.rt.session));
   for (int i = 0; i < 4; ++i) FAILS_WITH(end(&calls[i]), CANCELLED, "");
   rt_end(&q.rt);

@@ -10,7 +10,8 @@ static rn_eager_join_t join_of(const void* proto, size_t length, int keep_alive_
                            .allocator = rn_capi_allocator(),
                            .server_def = rn_str_n(proto, length),
                            .keep_alive_s = keep_alive_secs,
-                           .timeout_ms = timeout_ms};
+                           .timeout_ms = timeout_ms,
+                           .make_server = rn_capi_make_server};
 }
 
 static rn_status_t join(TFE_Context* ctx, const rn_eager_join_t* options) {
@@ -64,6 +65,7 @@ void TFE_InitializeLocalOnlyContext(TFE_Context* ctx, int keep_alive_secs, const
                                     size_t proto_len, TF_Status* status) {
   rn_eager_join_t options = join_of(proto, proto_len, keep_alive_secs, 0);
   options.is_alone = true;
+  options.make_server = NULL;
   rn_capi_set(status, join(ctx, &options));
 }
 

@@ -17,6 +17,10 @@ static int cpu_count(rn_eager_t* eager) {
   return count;
 }
 
+rn_status_t rn_capi_make_server(rn_eager_t* eager, rn_str_t server_def, rn_server_t** out) {
+  return rn_capi_server_create(server_def, cpu_count(eager), out);
+}
+
 // Starts a server for the task of the ServerDef, which serves the other tasks, and makes the
 // context a part of it. As in stock, each call makes a new server, and nothing may run meanwhile.
 static rn_status_t enable(TFE_Context* ctx, rn_str_t server_def) {
@@ -26,7 +30,7 @@ static rn_status_t enable(TFE_Context* ctx, rn_str_t server_def) {
                           .allocator = rn_capi_allocator(),
                           .server_def = server_def,
                           .is_alone = true};
-  RN_RETURN_IF_ERROR(rn_capi_server_create(server_def, cpu_count(eager), &server));
+  RN_RETURN_IF_ERROR(rn_capi_make_server(eager, server_def, &server));
   return rn_eager_client_serve(eager, &join, server);
 }
 

@@ -22,6 +22,10 @@ struct TFE_CancellationManager {
   struct rn_capi_callback_t* callbacks;
 };
 
+// Makes a server for the task of a ServerDef, with as many CPUs as |eager| has.
+struct rn_server_t;
+RN_MUST_USE rn_status_t rn_capi_make_server(rn_eager_t* eager, rn_str_t server_def,
+                                            struct rn_server_t** out);
 // Adds the devices of other tasks.
 RN_MUST_USE rn_status_t rn_capi_list_remote(rn_eager_t* eager, TF_DeviceList* list);
 

@@ -60,7 +60,15 @@ static const rn_tensor_t* value_of(TFE_TensorHandle* h, TF_Status* status) {
 
 // The custom-device value of |h|, whose shape only the client knows; NULL for other handles.
 static const rn_eager_foreign_t* custom_of(TFE_TensorHandle* h) {
-  return h ? rn_eager_handle_custom(rn_capi_handle(h)) : NULL;
+  rn_eager_handle_t* const* parts = NULL;
+  if (!h) return NULL;
+  int32_t count = rn_eager_handle_parts(rn_capi_handle(h), &parts);
+  return rn_eager_handle_custom(count ? parts[0] : rn_capi_handle(h));
+}
+
+// Waits until its shape is known; false, with |status|, if it never will be.
+static bool is_ready(TFE_TensorHandle* h, TF_Status* status) {
+  return rn_capi_ok(status, rn_eager_handle_wait(rn_capi_handle(h)));
 }
 
 static int64_t custom_elements(const rn_eager_foreign_t* custom, TF_Status* status) {
@@ -78,12 +86,14 @@ static int64_t custom_elements(const rn_eager_foreign_t* custom, TF_Status* stat
 int TFE_TensorHandleNumDims(TFE_TensorHandle* h, TF_Status* status) {
   const rn_eager_foreign_t* custom = custom_of(h);
   int rank = -1;
+  if (custom && !is_ready(h, status)) return -1;
   if (custom) return rn_capi_ok(status, custom->rank(custom->self, &rank)) ? rank : -1;
   const rn_tensor_t* value = value_of(h, status);
   return value ? value->rank : -1;
 }
 
 int64_t TFE_TensorHandleNumElements(TFE_TensorHandle* h, TF_Status* status) {
+  if (custom_of(h) && !is_ready(h, status)) return -1;
   if (custom_of(h)) return custom_elements(custom_of(h), status);
   const rn_tensor_t* value = value_of(h, status);
   return value ? value->count : -1;
@@ -92,6 +102,7 @@ int64_t TFE_TensorHandleNumElements(TFE_TensorHandle* h, TF_Status* status) {
 int64_t TFE_TensorHandleDim(TFE_TensorHandle* h, int dim_index, TF_Status* status) {
   const rn_eager_foreign_t* custom = custom_of(h);
   int64_t dim = -1;
+  if (custom && !is_ready(h, status)) return -1;
   if (custom) return rn_capi_ok(status, custom->dim(custom->self, dim_index, &dim)) ? dim : -1;
   const rn_tensor_t* value = value_of(h, status);
   if (!value) return -1;

@@ -13,7 +13,7 @@ typedef struct held_t {
   RN_VEC(rn_tensor_t) tensors;
 } held_t;
 
-// The end of work that somebody waits for by a callback. A thread of the device takes them in
+// The end of work that a callback reports. A thread of the device takes them in
 // order; it starts with the first. The plug-in's own threads are not used, because a callback
 // continues the step and may wait for the device.
 typedef struct plugged_end_t {
