@@ -56,8 +56,8 @@ enum { DTYPE_COUNT = sizeof dtypes / sizeof *dtypes };
 static const char* const kind_words[KIND_COUNT] = {"string", "int",   "float",  "bool",
                                                    "type",   "shape", "tensor", "func"};
 static const char* const flag_words[] = {
-    "stateful",    "commutative", "aggregate", "allows_uninitialized",
-    "distributed", "metadata",    NULL};
+    "stateful",    "commutative", "aggregate",       "allows_uninitialized",
+    "distributed", "metadata",    "calls_functions", NULL};
 static const char* const role_words[] = {
     "switch",          "merge",    "enter", "exit",     "next_iteration", "loop_cond",
     "control_trigger", "send",     "recv",  "constant", "no_op",          "placeholder",

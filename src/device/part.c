@@ -60,10 +60,11 @@ static bool find_match(const char* folder, const char* pattern, char* path) {
 
 // If the part is nowhere, |path| is the folder of the library or the program.
 static bool find_file(char path[PATH_MAX]) {
-  // Beside this file; where a command is installed, in lib beside its folder; where it was built,
-  // in the folder above; where Python's package was installed, in the package.
-  static const char* const places[] = {"", "/../lib", "/..", "/../runnel",
-                                       "/../lib*/python*/*-packages/runnel"};
+  // Beside this file; where a command is installed, in lib beside its folder, which Debian divides
+  // by machine; where it was built, in the folder above; where Python's package was installed, in
+  // the package.
+  static const char* const places[] = {"",    "/../lib",    "/../lib/*-linux-gnu",
+                                       "/..", "/../runnel", "/../lib*/python*/*-packages/runnel"};
   const char* named = getenv("RUNNEL_CUDA_PART");
   if (named && *named) return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
   char folder[PATH_MAX];

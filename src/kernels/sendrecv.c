@@ -5,8 +5,8 @@
 #include "device/device.h"
 #include "kernels/kernel_rows.h"
 
-// From so many bytes on, issuing a copy from ordinary host memory to a device may wait for the work
-// that the device does now.
+// From this many bytes on, issuing a copy from ordinary host memory to a device may wait for the
+// work that the device does now.
 #define LARGE ((size_t)64 << 10)
 // Bytes that a thread copies at a time.
 #define GRAIN ((size_t)4 << 20)

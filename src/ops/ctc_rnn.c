@@ -70,6 +70,27 @@ rn_status_t rn_shape_fn_block_lstm_grad(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
+// input [time, batch, size] (batch first if not time_major), input_h [layers * directions, batch,
+// units].
+rn_status_t rn_shape_fn_cudnn_rnn(rn_shape_ctx_t* ctx) {
+  rn_shape_t input, state;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 3, &input));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 3, &state));
+  RN_TRY(rn_ops_check_rank(ctx, 3, 1));
+  bool is_both = rn_str_is(rn_shape_attr(ctx, "direction")->s, "bidirectional");
+  bool is_lstm = rn_str_is(rn_shape_attr(ctx, "rnn_mode")->s, "lstm");
+  int64_t dims[3] = {input.dims[0], input.dims[1], RN_UNKNOWN};
+  RN_TRY(rn_ops_multiply(state.dims[2], is_both ? 2 : 1, &dims[2]));
+  RN_TRY(rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = state;
+  if (is_lstm) {
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 3, rn_shape_out(ctx, 2)));
+  } else {
+    RN_TRY(rn_shape_make(ctx, 0, NULL, rn_shape_out(ctx, 2)));
+  }
+  return RN_OK;
+}
+
 // Checks the logits and the sequence lengths, which must have the same batch size.
 static rn_status_t sequence_inputs(rn_shape_ctx_t* ctx, int lengths_input, rn_shape_t* out_scores,
                                    int64_t* out_batch) {

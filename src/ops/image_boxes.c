@@ -168,3 +168,16 @@ rn_status_t rn_shape_fn_projective_transform(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
   return rn_ops_resized(ctx, 2, images.dims[0], images.dims[3]);
 }
+
+rn_status_t rn_shape_fn_box_proposals(rn_shape_ctx_t* ctx) {
+  static const int ranks[4] = {4, 4, 2, 3};
+  rn_shape_t in[4];
+  int64_t unused;
+  for (int i = 0; i < 4; i++)
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), ranks[i], &in[i]));
+  RN_TRY(rn_dim_with_value(in[2].dims[1], 5, &unused));
+  RN_TRY(rn_ops_check_scalars(ctx, 4, 6));
+  int64_t dims[3] = {in[0].dims[0], rn_ops_int(ctx, "post_nms_topn"), 4};
+  RN_TRY(rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 0)));
+  return rn_shape_make(ctx, 2, dims, rn_shape_out(ctx, 1));
+}

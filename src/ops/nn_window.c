@@ -158,6 +158,12 @@ static rn_status_t sized(rn_shape_ctx_t* ctx, int i, int rank) {
 }
 
 rn_status_t rn_shape_fn_conv2d_backprop_filter(rn_shape_ctx_t* ctx) { return sized(ctx, 1, 4); }
+rn_status_t rn_shape_fn_conv2d_backprop_filter_v2(rn_shape_ctx_t* ctx) {
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 4, rn_shape_out(ctx, 0));
+}
+rn_status_t rn_shape_fn_conv2d_backprop_input_v2(rn_shape_ctx_t* ctx) {
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, rn_shape_out(ctx, 0));
+}
 rn_status_t rn_shape_fn_conv3d_backprop_filter(rn_shape_ctx_t* ctx) { return sized(ctx, 1, 5); }
 rn_status_t rn_shape_fn_conv3d_backprop_input(rn_shape_ctx_t* ctx) { return sized(ctx, 0, 5); }
 rn_status_t rn_shape_fn_depthwise_backprop_filter(rn_shape_ctx_t* ctx) { return sized(ctx, 1, 4); }

@@ -197,7 +197,7 @@ def main():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--cases", type=int, help="so many, however long it takes")
+    parser.add_argument("--cases", type=int, help="stop after this many, however long it takes")
     parser.add_argument("--quick", action="store_true", help="what the tests run")
     parser.add_argument("--op", default="", help="only ops with this in their name")
     parser.add_argument("--case")

@@ -1,14 +1,13 @@
 // Clusters with GPUs, emulated here: a parameter server without one and a worker with one, in this
 // process and connected over loopback. Where nodes go, values that cross tasks and devices,
 // training, loops, and a GPU that is lost.
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "../support/ports.h"
 #include "dist/client.h"
 #include "dist/server.h"
-#include "emulator/emulator.h"
+#include "emulated_driver.h"
 #include "util.h"
 
 #define PS "/job:ps/task:0/cpu:0"
@@ -16,17 +15,6 @@
 #define WORKER_GPU "/job:worker/task:0/gpu:0"
 #define GPU_NAME "/job:worker/replica:0/task:0/device:GPU:0"
 #define LOST 700
-
-#define POINTER(result, name, parameters) static RT_UNUSED result(*name) parameters;
-RN_EMULATED_CALLS(POINTER)
-static void find_emulator(void) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("RUNNEL_CUDA_PATH"));
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  cr_assert_not_null(library, "%s", dlerror());
-#define FIND(result, name, parameters) *(void**)&name = dlsym(library, #name);
-  RN_EMULATED_CALLS(FIND)
-}
 
 enum { TASK_PS, TASK_WORKER };
 

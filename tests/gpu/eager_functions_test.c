@@ -1,13 +1,12 @@
 // Functions that are called eagerly with a GPU, emulated here: where their arguments and results
 // are, what is copied, and what the placement policy says.
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../support/status.h"
 #include "eager/eager.h"
-#include "emulator/emulator.h"
+#include "emulated_driver.h"
 #include "function/function.h"
 #include "runnel/ops.h"
 
@@ -16,9 +15,8 @@
 #define GPU TASK "/device:GPU:0"
 enum { EXPLICIT = 0, WARN = 1, SILENT = 2, SILENT_FOR_INT32 = 3 };  // placement policies
 
-static uint64_t (*count_calls)(const char* call);
-static uint64_t to_host(void) { return count_calls("cuMemcpyDtoHAsync_v2"); }
-static uint64_t to_device(void) { return count_calls("cuMemcpyHtoDAsync_v2"); }
+static uint64_t to_host(void) { return rn_emulated_count("cuMemcpyDtoHAsync_v2"); }
+static uint64_t to_device(void) { return rn_emulated_count("cuMemcpyHtoDAsync_v2"); }
 
 // A log that keeps the last line and counts them.
 static struct {
@@ -40,11 +38,7 @@ static rn_eager_t* begin(bool is_async) {
   env = *rn_env_system();
   env.log = log_line;
   OK(rn_eager_create(&options, &env, rn_allocator_system(), &eager));
-  char path[4096];
-  snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("RUNNEL_CUDA_PATH"));
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  cr_assert_not_null(library, "%s", dlerror());
-  *(void**)&count_calls = dlsym(library, "rn_emulated_count");
+  find_emulator();
   return eager;
 }
 

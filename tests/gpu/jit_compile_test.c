@@ -413,7 +413,7 @@ Test(jit_compile, real_compiler, .timeout = 300) {
   static const char folder[] = "/usr/local/cuda/lib64";
   char path[64];
   snprintf(path, sizeof path, "%s/libnvrtc.so.13", folder);
-  if (access(path, R_OK) != 0) cr_skip("the CUDA toolkit is not installed");
+  if (access(path, R_OK) != 0) cr_skip_test("the CUDA toolkit is not installed");
   setenv("RUNNEL_CUDA_PATH", folder, 1);
   const rn_nvrtc_t* functions;
   card_must(open_nvrtc(NULL, &functions));

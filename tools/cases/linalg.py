@@ -257,6 +257,17 @@ def fill(t):
             grad_tol=1e-11,
         )
     t.row("adjoint", "MatrixInverse", [given("double", [2, 2], [1, 2, 0.0, 4])], {"adjoint": True})
+    for n, columns in ((39, 5), (70, 1), (33, 40)):  # several panels, and groups that are not whole
+        upright = [3.0 if i == j else 0.01 * ((3 * i + 5 * j) % 7) for i in range(n) for j in range(n)]
+        for lower in (True, False):
+            for adjoint in (False, True):
+                t.row(
+                    "%dx%d_%d%d" % (n, columns, lower, adjoint),
+                    "MatrixTriangularSolve",
+                    [given("double", [n, n], upright), drawn("double", [n, columns])],
+                    {"lower": lower, "adjoint": adjoint},
+                    tol=1e-12,
+                )
     t.row(
         "singular",
         "MatrixTriangularSolve",

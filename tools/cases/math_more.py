@@ -163,6 +163,21 @@ def counting(t):
         "Bincount",
         [given("int32", [2, 2], [0, 2, 2, 1]), scalar("int32", 3), vec("float", [])],
     )
+    many = [(i * i) % 11 for i in range(59)]  # some are beyond the last bin
+    for d in dtypes("f i"):
+        for index in ("int32", "int64"):
+            for name, binary in (("many", False), ("many_binary", True)):
+                t.row(
+                    "%s_%s_%s" % (name, index, d),
+                    "DenseBincount",
+                    [given(index, [59], many), scalar(index, 8), vec(d, [])],
+                    {"binary_output": binary},
+                )
+    t.row(
+        "negative_among_many",
+        "DenseBincount",
+        [vec("int32", many + [-1]), scalar("int32", 8), vec("float", [])],
+    )
     t.row("negative", "Bincount", [vec("int32", [-1]), scalar("int32", 3), vec("float", [])])
     t.row("negative_size", "Bincount", [vec("int32", [1]), scalar("int32", -1), vec("float", [])])
     for d in dtypes("f i"):

@@ -430,6 +430,9 @@ def fill(t):
     fractional(t, fraction)
     for d in dtypes("F I U"):
         t.row(d, "NthElement", [drawn(d, [2, 7]), iscalar(2)])
+        t.row("repeated_" + d, "NthElement", [drawn(d, [3, 60], 0, 3), iscalar(29)])
+        t.row("equal_" + d, "NthElement", [given(d, [1, 300], [1] * 300), iscalar(7)])
+    t.row("long", "NthElement", [drawn("float", [2, 300]), iscalar(150)])
     t.row("reverse", "NthElement", [drawn("float", [2, 7]), iscalar(2)], {"reverse": True})
     t.row("high", "NthElement", [drawn("float", [7]), scalar("int32", 7)])
     t.row("grad", "NthElement", [drawn("double", [2, 5]), iscalar(1)], grad=True)

@@ -1,7 +1,14 @@
 """Parsing of text, raw bytes and serialized tensors."""
 
+import base64
+
 from . import parsing_example, parsing_proto
 from .base import *
+
+# Zstandard frames: of "hello zstd" five times, of nothing, and one that does not give its size.
+ZSTD_HELLO = b"(\xb5/\xfd 2\x85\x00\x00Phello zstd\x01\x00[\x16$"
+ZSTD_EMPTY = b"(\xb5/\xfd \x00\x01\x00\x00"
+ZSTD_SIZELESS = b"(\xb5/\xfd\x00X\x19\x00\x00abc"
 
 
 def fill(t):
@@ -252,6 +259,12 @@ def fill_bytes(t):
     t.row("gzip", "DecodeCompressed", [scalar("string", gzip_hi)], {"compression_type": "GZIP"})
     t.row("empty", "DecodeCompressed", [vec("string", [""])], {"compression_type": "GZIP"})
     t.row("junk", "DecodeCompressed", [vec("string", ["junk"])], {"compression_type": "ZLIB"})
+    frames = [("zstd", ZSTD_HELLO), ("zstd_empty", ZSTD_EMPTY), ("zstd_two", ZSTD_HELLO * 2), ("zstd_cut", ZSTD_HELLO[:-3])]
+    frames += [("zstd_more", ZSTD_HELLO + b"xx"), ("zstd_junk", b"garbage!garbage!"), ("zstd_nothing", b""), ("zstd_head", ZSTD_HELLO[:5])]
+    frames += [("zstd_skippable", b"\x50\x2a\x4d\x18\x03\0\0\0abc" + ZSTD_HELLO), ("zstd_sizeless", ZSTD_SIZELESS)]
+    for name, data in frames:
+        packed = {"b64": base64.b64encode(data).decode()}
+        t.row(name, "DecodeCompressed", [vec("string", [packed])], {"compression_type": "ZSTD"})
     t.row("unknown", "DecodeCompressed", [vec("string", ["a"])], {"compression_type": "FOO"})
     for i, text in enumerate(JSON):
         t.row("%d" % i, "DecodeJSONExample", [scalar("string", text)])

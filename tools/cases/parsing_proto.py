@@ -41,8 +41,8 @@ def field(name, number, kind, default=None, repeated=False, of=None, packed=None
     return out
 
 
-def file(name, syntax, message, *fields, more=b""):
-    body = put(1, message) + b"".join(put(2, f) for f in fields)
+def file(name, syntax, message, *fields, more=b"", body=b""):
+    body = put(1, message) + b"".join(put(2, f) for f in fields) + body
     out = put(1, name) + put(2, "p") + put(4, body) + more + put(12, syntax)
     assert len(out) < 128, (name, len(out))
     return put(1, out)
@@ -84,6 +84,21 @@ FILES = (
     + file("e", "proto3", "P", field("v", 1, "int32", repeated=True), field("q", 2, "string", repeated=True))
 )
 SOURCE = "bytes://" + FILES.decode()
+
+
+def group_source(repeated):
+    """A message with a group, in which the message may be again."""
+    inner = put(1, "G") + put(2, field("a", 1, "int32")) + put(2, field("n", 2, "message", repeated=True, of=".p.M"))
+    group = field("g", 1, "group", repeated=repeated, of=".p.M.G")
+    return "bytes://" + file("g", "proto2", "M", group, field("i", 2, "int32"), body=put(3, inner)).decode()
+
+
+def begin(number):
+    return varint(number << 3 | 3)
+
+
+def end(number):
+    return varint(number << 3 | 4)
 
 
 def raw(data):
@@ -157,6 +172,7 @@ def fill(t):
     dims = given("string", [2], [raw(put(1, 5) + put(2, "x")), ""])
     t.row("local", op, [dims], dict(local, output_types=["int64", "string"]))
     fill_text(t)
+    fill_groups(t)
     fill_encode(t)
 
 
@@ -182,6 +198,35 @@ def fill_text(t):
     decode("range", ["i: 2147483648"], "M", ["i"], ["int32"], message=starts)
 
 
+def fill_groups(t):
+    def row(name, messages, names, types, is_text=False, repeated=False, **more):
+        values = given("string", [len(messages)], messages if is_text else [raw(m) for m in messages])
+        a = {"message_type": "p.M", "field_names": names, "output_types": types, "descriptor_source": group_source(repeated)}
+        t.row("group_" + name, "DecodeProtoV2", [values], dict(a, **({"message_format": "text"} if is_text else {})), **more)
+
+    i, g, both = (["i"], ["int32"]), (["g"], ["string"]), (["g", "i"], ["string", "int32"])
+    texts = ["G { a: 5 } i: 3", "g { a: 5 } i: 4", "G: < a: 5 > i: 5", "G { a: 5 n { i: 2 G { a: 1 } } } i: 6", "i: 7"]
+    row("text", texts, *both, is_text=True)
+    row("text_list", ["G { a: 5 } G { a: 6 } i: 3", "G [{ a: 5 }, { }] i: 4"], *both, is_text=True, repeated=True)
+    starts = {"starts": "Unable to parse text protobuf; Error parsing text-format p."}
+    for name, text in (("twice", "G { } G { }"), ("inner", "G { b: 5 }"), ("cut", "G { a: 5"), ("name", "GG { a: 5 }")):
+        row("text_" + name, [text], *i, is_text=True, message=starts)
+    row("text_type", ["i: 3"], ["g"], ["int32"], is_text=True)
+    one = begin(1) + put(1, 5) + end(1)
+    row("binary", [one + put(2, 3), put(2, 4)], *both)
+    row("repeated", [one + one + put(2, 3)], *both, repeated=True)
+    row("skipped", [one + put(2, 3), begin(7) + begin(8) + put(1, 5) + end(8) + end(7) + put(2, 4)], *i)
+    row("deep", [begin(7) * 90 + end(7) * 90 + put(2, 4)], *i)
+    for name, data in (
+        ("open", begin(1) + put(1, 5) + put(2, 3)),
+        ("crossed", begin(7) + end(8) + put(2, 3)),
+        ("closed", put(2, 3) + end(7)),
+        ("too_deep", begin(7) * 200 + end(7) * 200 + put(2, 4)),
+    ):
+        row("bad_" + name, [data], *i, message="code-only")
+    row("bad_packed", [put(1, "ab")], *g)
+
+
 def fill_encode(t):
     op = "EncodeProto"
 
@@ -197,6 +242,8 @@ def fill_encode(t):
     encode("r", [[2, 1, 1, 1]], [one("float", 1, 2.5), one("double", -1.5), one("int32", 5), one("double", 0.1)], "R", ["f", "d", "e", "g"])
     numbers = [one("uint32", 4000000000), one("uint64", 7), one("int32", -1, 5), one("int64", -9), one("uint64", 3), one("uint32", 1, 2)]
     encode("u", [[1, 1, 2, 1, 1, 2]], numbers, "U", list("ulzyxw"))
+    group = {"descriptor_source": group_source(True)}
+    encode("group", [[2, 1]], [one("string", "\x08\x05", ""), one("int32", 3)], "M", ["g", "i"], group)
     encode("s", [[1, 1, 1]], [one("int32", -9), one("int64", -9), one("string", "\x0d")], "S", ["h", "k", "m"])
     encode("p", [[2, 1]], [one("int64", -1, 300), one("string", "a")], "P", ["v", "q"])
     encode("single_twice", [[2]], [one("int32", 3, 4)], "M", ["i"])

@@ -6,7 +6,16 @@ SEEDS = {"seed": 7, "seed2": 11}
 EXACT = {"tol": 0}
 
 
+def fill_word2vec(t):
+    """Graphs of version 18 and earlier may have these ops: tests/python/test_old_ops.py."""
+    w = drawn("float", [3, 4], variable="ref")
+    a = {"vocab_count": [5, 6, 7], "num_negative_samples": 0}
+    t.row("removed", "NegTrain", [w, w, vec("int32", [0]), vec("int32", [1]), scalar("float", 0.25)], a)
+    t.row("removed", "Skipgram", [], {"filename": "/dev/null", "batch_size": 2})
+
+
 def fill(t):
+    fill_word2vec(t)
     for op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
         exact = EXACT if op == "RandomUniform" else {}
         for d in F:

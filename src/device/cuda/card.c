@@ -357,7 +357,7 @@ static rn_cuda_kept_t* find_kept_locked(rn_cuda_card_t* card,
   return NULL;
 }
 
-// The state that somebody has made or is making (then this waits); NULL: the caller has to.
+// The state that another thread has made or is making (then this waits); NULL: make it.
 static rn_status_t await_kept_locked(rn_cuda_card_t* card,
                                      void (*destroy)(rn_cuda_card_t* card, void* state),
                                      void** out) {

@@ -1,6 +1,6 @@
 // A card: one NVIDIA GPU of this process, or a part of its memory, shared by all sessions.
 //
-// A card has one stream for kernels, so its work runs in the order of issue, whoever issues it.
+// A card has one stream for kernels, so its work runs in the order of issue, from any thread.
 // That makes memory that the host frees reusable at once: whatever still reads it was issued
 // before. Large copies have streams of their own (copies.h), which wait for this one and it for
 // them.
@@ -56,7 +56,7 @@ struct rn_cuda_card_t {
   rn_cuda_memory_t* scratch;
   rn_mutex_t replay_mutex;      // guards the two below, and launches against changes of them
   int64_t recordings;           // that there are
-  uint64_t scratch_generation;  // counts recordings after which somebody kept scratch memory
+  uint64_t scratch_generation;  // counts recordings after which scratch memory was kept
   rn_mutex_t kept_mutex;        // guards |kept|; no other lock is taken under it
   rn_cond_t kept_changed;
   RN_VEC(rn_cuda_kept_t) kept;

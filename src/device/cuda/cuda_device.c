@@ -8,7 +8,7 @@
 #include "device/cuda/recording.h"
 #include "device/cuda/trace.h"
 
-// Ends of copies and syncs that somebody waits for by a callback. A thread of the device takes them
+// Ends of copies and syncs that callbacks report. A thread of the device takes them
 // in order; it starts with the first.
 typedef struct cuda_end_t {
   struct cuda_end_t* next;

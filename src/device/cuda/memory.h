@@ -56,8 +56,8 @@ void rn_cuda_memory_destroy(rn_cuda_memory_t* memory);
 
 // An address at a multiple of 256 with |size| bytes, which the caller owns. A size of 0 gives an
 // address of its own, too. 0 when the card, the limit or host memory is exhausted; before that,
-// free blocks are given back (unless kept) and the source is asked again. |holder| says who asks,
-// for rn_cuda_memory_describe; it is copied, up to 38 bytes, and may be NULL.
+// free blocks are given back (unless kept) and the source is asked again. |holder| names the
+// caller, for rn_cuda_memory_describe; it is copied, up to 38 bytes, and may be NULL.
 uint64_t rn_cuda_memory_alloc(rn_cuda_memory_t* memory, size_t size, const char* holder);
 // Takes back what rn_cuda_memory_alloc gave. False if this memory did not give |address|; nothing
 // happens then.

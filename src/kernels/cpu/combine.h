@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_COMBINE_H_
 #define RUNNEL_KERNELS_CPU_COMBINE_H_
 
+#include "kernels/cpu/isa.h"
 #include "tensor/tensor.h"
 
 typedef enum rn_combine_op_t {
@@ -34,10 +35,6 @@ bool rn_has_zero(const rn_tensor_t* numbers);
 typedef struct rn_combine_table_t {
   rn_combine_fn_t fn[RN_COMBINE_COUNT][RN_DTYPE_COUNT];
 } rn_combine_table_t;
-extern const rn_combine_table_t rn_combine_table_base;
-#ifdef __x86_64__
-extern const rn_combine_table_t rn_combine_table_avx2;
-extern const rn_combine_table_t rn_combine_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_combine_table_t, rn_combine_table_);
 
 #endif  // RUNNEL_KERNELS_CPU_COMBINE_H_

@@ -2,132 +2,36 @@
 // gemm_bf16.h where the processor can), all other types by plain loops. See gemm.h.
 #include "kernels/cpu/gemm.h"
 
-#include <math.h>
-
 #include "base/alloc.h"
 #include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/gemm_complex.h"
+#include "kernels/cpu/gemm_grid.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/vector.h"
 
-// Work per thread in nanoseconds: well above the cost of a hand-off.
-#define PIECE_NS 40e3
-#define MOST_PIECES 32
-// Rough throughput of one core per nanosecond: operations, and bytes of memory traffic.
-#define FLOPS_PER_NS 100.0
-#define BYTES_PER_NS 10.0
-// The rows of a piece are a multiple of this, a whole number of tiles at every ISA level.
-#define ROW_UNIT 12
-// Minimum rows per piece. When B is packed, every piece packs its own columns: each thread gets a
-// few large pieces, and smaller ones at the end in case a thread is delayed.
-#define LEAST_ROWS 48
-#define LEAST_ROWS_PACKING 192
-#define ENOUGH_PIECES 4
-#define LAST_PARTS 4
-// From this number of threads on, C is divided in two dimensions and B is packed once for all: with
-// few threads, pieces that are as wide as C and pack for themselves need no barrier.
-#define MANY_THREADS 5
-#define PIECES_PER_THREAD 4
-// More than the usual cache of one core; and the size of a page.
-#define LARGE_BYTES (4 << 20)
-#define PAGE_BYTES 4096
-
-// C divided into blocks. Each block is one piece of work, except that the last may be several.
-typedef struct grid_t {
-  int64_t rows, columns;     // of a block
-  int64_t across, whole;     // blocks side by side, and blocks that are one piece each
-  int64_t parts, part_rows;  // pieces per remaining block, and rows per piece
-  int64_t pieces;
-} grid_t;
+// Bytes that one core packs per nanosecond, and the work per piece in nanoseconds.
+#define PACKED_BYTES_PER_NS 10.0
+#define PACKING_NS 10e3
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// Divides |length| into at most |wanted| parts of at least |shortest|; all but the last are a
-// multiple of |unit|.
-static int64_t part_length(int64_t length, int64_t wanted, int64_t shortest, int64_t unit) {
-  int64_t parts = least(wanted, length / shortest);
-  if (parts < 2) return length;
-  return ceil_div(ceil_div(length, parts), unit) * unit;
-}
-
-static double pieces_of(const rn_gemm_part_t* part, size_t item) {
-  double m = (double)part->m, n = (double)part->n, k = (double)part->k;
-  double flops = 2 * m * n * k / FLOPS_PER_NS;
-  double bytes = (m * k + k * n + m * n) * (double)item / BYTES_PER_NS;
-  return (flops > bytes ? flops : bytes) / PIECE_NS;
-}
-
-// Blocks as square as possible, which read least of A and B; one row of them after the other, so
-// that the pieces of a thread share rows of A.
-static grid_t square_grid(const rn_gemm_part_t* part, double wanted, int64_t strip, int threads) {
-  if (wanted > PIECES_PER_THREAD * threads) wanted = PIECES_PER_THREAD * threads;
-  double area = (double)part->m * (double)part->n / wanted;
-  int64_t columns = ((int64_t)sqrt(area) / strip + 1) * strip;
-  columns = least(columns, part->n);
-  int64_t rows = ceil_div((int64_t)(area / (double)columns) + 1, ROW_UNIT) * ROW_UNIT;
-  if (rows < LEAST_ROWS) rows = LEAST_ROWS;
-  grid_t grid = {.rows = least(rows, part->m), .columns = columns};
-  grid.across = ceil_div(part->n, columns);
-  grid.pieces = grid.whole = grid.across * ceil_div(part->m, grid.rows);
-  return grid;
-}
-
-static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, int threads) {
-  double k = (double)part->k, n = (double)part->n, pieces = pieces_of(part, item);
-  if (pieces < 2 && !part->turns)
-    return (grid_t){.rows = part->m, .columns = part->n, .across = 1, .whole = 1, .pieces = 1};
-  if (part->panels && !part->turns && threads >= MANY_THREADS)
-    return square_grid(part, pieces, strip, threads);
-  // An even number, for two threads.
-  int64_t wanted = pieces < 2 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : ((int64_t)pieces + 1) & -2;
-  grid_t grid = {.rows = part->m, .columns = part->n};
-  bool packs = part->way == RN_GEMM_BLOCKS && !part->panels;
-  // Split columns first where B is packed, rows first where that writes C in order.
-  if (!packs) grid.rows = part_length(part->m, wanted, LEAST_ROWS, ROW_UNIT);
-  // With many rows, read A once for several strips, unless that leaves too few pieces.
-  int64_t strips = packs ? 4 : 1, enough = ENOUGH_PIECES * threads;
-  while (strips > 1 && part->n / (strips * strip) * (part->m / LEAST_ROWS_PACKING) < enough)
-    strips /= 2;
-  int64_t across = wanted / ceil_div(part->m, grid.rows);
-  // Read the rows of a B that does not fit the cache along whole pages.
-  bool in_memory = !packs && !part->panels && k * n * (double)item > LARGE_BYTES;
-  int64_t pages = part->n * (int64_t)item / PAGE_BYTES;
-  if (in_memory) across = least(across, pages < 2 ? 2 : pages);
-  grid.columns = part_length(part->n, across, strips * strip, strip);
-  grid.across = ceil_div(part->n, grid.columns);
-  if (packs)
-    grid.rows = part_length(part->m, least(ceil_div(enough, grid.across), wanted / grid.across),
-                            LEAST_ROWS_PACKING, ROW_UNIT);
-  if (part->turns) {  // one strip, limited by the scratch buffer
-    int64_t most = RN_GEMM_TURNED / part->n / ROW_UNIT * ROW_UNIT;
-    grid.rows = least(grid.rows, most);
-  }
-  grid.pieces = grid.whole = grid.across * ceil_div(part->m, grid.rows);
-  // Split the last block of each thread, so that a thread that finishes early takes more parts.
-  if (packs && threads > 1 && grid.pieces >= enough) {
-    int64_t last = least(threads, grid.across);
-    grid.part_rows = part_length(grid.rows, LAST_PARTS, LEAST_ROWS_PACKING, ROW_UNIT);
-    grid.parts = ceil_div(grid.rows, grid.part_rows);
-    grid.whole -= last;
-    grid.pieces = grid.whole + last * grid.parts;
-  }
-  return grid;
-}
 
 typedef struct gemm_job_t {
   rn_gemm_part_t part;
   rn_gemm_fn_t fn;
   size_t item;
-  grid_t grid;
+  rn_gemm_grid_t grid;
   bool backwards;
   rn_status_t status;  // see rn_keep_first_error
 } gemm_job_t;
 
+// Up to this many products, dividing takes longer than it could gain.
+#define ONE_PIECE 8192
+
 static void run_block(const gemm_job_t* job, int64_t i, void* scratch) {
-  const grid_t* grid = &job->grid;
+  const rn_gemm_grid_t* grid = &job->grid;
   rn_gemm_part_t part = job->part;
   int64_t block = i, begin = 0, end = grid->rows;
   if (i >= grid->whole) {
@@ -200,9 +104,8 @@ static rn_gemm_part_t turn(const rn_gemm_part_t* p) {
                           .k = p->k};
 }
 
-static rn_status_t run_job(rn_pool_t* pool, gemm_job_t* job, int64_t strip) {
+static rn_status_t run_job(rn_pool_t* pool, gemm_job_t* job) {
   const rn_gemm_part_t* part = &job->part;
-  job->grid = grid_of(part, job->item, strip, rn_pool_loop_threads(pool));
   uint64_t kind = ((uint64_t)part->m * 0x10001 + (uint64_t)part->n) * 0x10001 + (uint64_t)part->k;
   rn_pool_run(pool, &(rn_pool_work_t){.count = job->grid.pieces,
                                       .grain = 1,
@@ -225,22 +128,23 @@ static rn_status_t run_turned(rn_pool_t* pool, gemm_job_t* job, rn_gemm_pack_fn_
   RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), size, &block));
   job->part.panels = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
   pack(&job->part, (void*)job->part.panels);
-  rn_status_t status = run_job(pool, job, strip);
+  job->grid = rn_gemm_divide(&job->part, job->item, strip, rn_pool_loop_threads(pool));
+  rn_status_t status = run_job(pool, job);
   rn_free(rn_allocator_default(), block, size);
   return status;
 }
 
 // Packs B once for all pieces, where several would pack the same columns.
-static rn_status_t run_shared(rn_pool_t* pool, gemm_job_t* job, const rn_gemm_t* g, int64_t strip) {
+static rn_status_t run_shared(rn_pool_t* pool, gemm_job_t* job, const rn_gemm_t* g) {
   size_t size = (size_t)rn_gemm_panels_count(g->dtype, g->n, g->k) * job->item + RN_ALIGN;
   void* block = NULL;
-  RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), size, &block));
+  RN_RETURN_IF_ERROR(rn_pool_borrow(pool, size, &block));
   rn_gemm_t packing = *g;
   packing.c = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
   rn_gemm_pack(pool, &packing);
   job->part.panels = packing.c;
-  rn_status_t status = run_job(pool, job, strip);
-  rn_free(rn_allocator_default(), block, size);
+  rn_status_t status = run_job(pool, job);
+  rn_pool_give_back(pool, block, size);
   return status;
 }
 
@@ -257,16 +161,19 @@ static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
     job.part.c_row = job.part.n;
   }
   // Chosen for the whole matmul, so that all its pieces are computed alike.
-  job.part.way = rn_gemm_way(job.part.m, job.part.n, job.part.k, job.part.a_column,
-                             job.part.b_column, job.part.panels != NULL);
-  if (is_real && job.part.way == RN_GEMM_BLOCKS && !job.part.panels && g->transpose_b &&
-      !g->transpose_a && g->m <= strip && g->n >= 4 * g->m)
+  job.part.way = is_real ? rn_gemm_way(job.part.m, job.part.n, job.part.k, job.part.a_column,
+                                       job.part.b_column, job.part.panels != NULL)
+                         : RN_GEMM_IN_PLACE;
+  if (job.part.way == RN_GEMM_BLOCKS && !job.part.panels && g->transpose_b && !g->transpose_a &&
+      g->m <= strip && g->n >= 4 * g->m)
     return run_turned(pool, &job, g->dtype == RN_FLOAT ? table->pack_f32 : table->pack_f64, strip);
-  if (is_real && job.part.way == RN_GEMM_BLOCKS && !job.part.panels && g->m > 1 && g->n > 1 &&
-      g->m >= 2 * LEAST_ROWS && rn_pool_loop_threads(pool) >= MANY_THREADS &&
-      pieces_of(&job.part, job.item) >= 2 * MANY_THREADS)
-    return run_shared(pool, &job, g, strip);
-  return run_job(pool, &job, strip);
+  if (job.part.way != RN_GEMM_BLOCKS &&
+      (double)g->m * (double)g->n * (double)g->k <= (double)ONE_PIECE) {
+    job.fn(&job.part);
+    return RN_OK;
+  }
+  job.grid = rn_gemm_divide(&job.part, job.item, strip, rn_pool_loop_threads(pool));
+  return job.grid.shares_panels ? run_shared(pool, &job, g) : run_job(pool, &job);
 }
 
 #define TRANSPOSE(T)                                                                      \
@@ -406,7 +313,8 @@ void rn_gemm_pack(rn_pool_t* pool, const rn_gemm_t* gemm) {
   size_t bytes = (size_t)(strip * gemm->k) * rn_dtype_size(gemm->dtype);
   // Zero-fills the columns that the last strip lacks.
   if (gemm->n % strip) memset((char*)gemm->c + (size_t)(gemm->n / strip) * bytes, 0, bytes);
-  double strip_ns = (double)(strip * gemm->k) * (double)rn_dtype_size(gemm->dtype) / BYTES_PER_NS;
-  rn_pool_for(pool, ceil_div(gemm->n, strip), (int64_t)(PIECE_NS / (strip_ns + 1)) + 1, pack_strips,
-              (void*)gemm);
+  double strip_ns =
+      (double)(strip * gemm->k) * (double)rn_dtype_size(gemm->dtype) / PACKED_BYTES_PER_NS;
+  rn_pool_for(pool, ceil_div(gemm->n, strip), (int64_t)(PACKING_NS / (strip_ns + 1)) + 1,
+              pack_strips, (void*)gemm);
 }

@@ -1,9 +1,19 @@
-// Detects the CPU's ISA level. The sources in isa/ are compiled once per level. RN_ISA_PICK selects
-// a table; RN_ISA_PICK_NARROW selects one that has no AVX-512 variant.
+// Detects the CPU's ISA level. The sources in isa/ are compiled once per level. RN_ISA_DECLARE
+// declares a table of every level, RN_ISA_PICK selects one, RN_ISA_PICK_NARROW selects one that has
+// no AVX-512 variant.
 #ifndef RUNNEL_KERNELS_CPU_ISA_H_
 #define RUNNEL_KERNELS_CPU_ISA_H_
 
 #include <stdbool.h>
+
+// Declares |name|base, |name|avx2 and |name|avx512; an array's extent comes last. A build for a
+// single level has any of them, also the AVX-512 variant of a narrow table.
+#ifdef __x86_64__
+#define RN_ISA_DECLARE(type, name, ...) \
+  extern const type name##base __VA_ARGS__, name##avx2 __VA_ARGS__, name##avx512 __VA_ARGS__
+#else
+#define RN_ISA_DECLARE(type, name, ...) extern const type name##base __VA_ARGS__
+#endif
 
 #if defined(RN_ISA_ONLY)
 // A build for a single ISA level: compiles quickly, for the sanitizers.

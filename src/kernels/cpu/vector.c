@@ -3,11 +3,7 @@
 
 #include "kernels/cpu/isa.h"
 
-extern const rn_vector_table_t rn_vector_table_base;
-#ifdef __x86_64__
-extern const rn_vector_table_t rn_vector_table_avx2;
-extern const rn_vector_table_t rn_vector_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_vector_table_t, rn_vector_table_);
 
 const rn_vector_table_t* rn_vector_table(void) { return RN_ISA_PICK(&rn_vector_table_); }
 

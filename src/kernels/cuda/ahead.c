@@ -5,7 +5,7 @@
 #define SOMEWHERE ((uintptr_t)1 << 32)
 #define MOST_TENSORS 64
 
-// A program that the pool compiles. Whoever takes it from the list frees it, unless the pool has
+// A program that the pool compiles. The thread that unlists it frees it, unless the pool has
 // not come to it yet or is at it.
 typedef struct ahead_job_t {
   rn_job_t job;  // first

@@ -126,41 +126,60 @@ static rn_status_t nth_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Hoare's selection with the middle of three as the pivot; after too many rounds (of a row that was
-// made for it) what is left is sorted.
-#define SELECT(N, T)                                                                     \
-  static int compare_##N(const void* a, const void* b) {                                 \
-    T x = *(const T*)a, y = *(const T*)b;                                                \
-    return (x > y) - (x < y);                                                            \
-  }                                                                                      \
-  static void select_##N(void* row, int64_t count, int64_t n) {                          \
-    T* x = row;                                                                          \
-    int64_t low = 0, high = count - 1;                                                   \
-    for (int round = 0; low < high; ++round) {                                           \
-      if (round == MOST_ROUNDS) {                                                        \
-        qsort(x + low, (size_t)(high - low + 1), sizeof(T), compare_##N);                \
-        return;                                                                          \
-      }                                                                                  \
-      const T a = x[low], b = x[low + (high - low) / 2], c = x[high];                    \
-      const T pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b); \
-      int64_t i = low, j = high;                                                         \
-      while (i <= j) {                                                                   \
-        while (i < high && x[i] < pivot) ++i;                                            \
-        while (j > low && pivot < x[j]) --j;                                             \
-        if (i > j) break;                                                                \
-        const T kept = x[i];                                                             \
-        x[i++] = x[j];                                                                   \
-        x[j--] = kept;                                                                   \
-      }                                                                                  \
-      if (n <= j)                                                                        \
-        high = j;                                                                        \
-      else if (n >= i)                                                                   \
-        low = i;                                                                         \
-      else                                                                               \
-        return;                                                                          \
-    }                                                                                    \
+enum { MOST_ROUNDS = 64, SHORT = 8 };
+
+// Selection with the middle of three as the pivot; after too many rounds (of a row that was made
+// for it) what is left is sorted, as is what is short. Whether an element is less decides where it
+// goes, not a branch, which would be mispredicted half of the time.
+#define SELECT(N, T)                                                                      \
+  static int compare_##N(const void* a, const void* b) {                                  \
+    T x = *(const T*)a, y = *(const T*)b;                                                 \
+    return (x > y) - (x < y);                                                             \
+  }                                                                                       \
+  /* Moves the elements of [low, high) that are less than the pivot, or not greater, to   \
+     the front, and returns the end of them. */                                           \
+  static inline int64_t divide_##N(T* x, int64_t low, int64_t high, T pivot, bool less) { \
+    for (int64_t j = low; j < high; ++j) {                                                \
+      const T moved = x[j];                                                               \
+      x[j] = x[low];                                                                      \
+      x[low] = moved;                                                                     \
+      low += less ? moved < pivot : !(pivot < moved);                                     \
+    }                                                                                     \
+    return low;                                                                           \
+  }                                                                                       \
+  static void select_##N(void* row, int64_t count, int64_t n) {                           \
+    T* x = row;                                                                           \
+    int64_t low = 0, high = count;                                                        \
+    for (int round = 0; high - low > SHORT; ++round) {                                    \
+      if (round == MOST_ROUNDS) {                                                         \
+        qsort(x + low, (size_t)(high - low), sizeof(T), compare_##N);                     \
+        return;                                                                           \
+      }                                                                                   \
+      const int64_t last = high - 1, middle = low + (high - low) / 2;                     \
+      const T a = x[low], b = x[middle], c = x[last];                                     \
+      const bool ab = a < b, bc = b < c, ac = a < c;                                      \
+      const int64_t at = ab == bc ? middle : ab == ac ? last : low;                       \
+      const T pivot = x[at];                                                              \
+      x[at] = c;                                                                          \
+      const int64_t place = divide_##N(x, low, last, pivot, true);                        \
+      x[last] = x[place];                                                                 \
+      x[place] = pivot;                                                                   \
+      if (n < place) {                                                                    \
+        high = place;                                                                     \
+        continue;                                                                         \
+      }                                                                                   \
+      const bool has_less = place > low;                                                  \
+      low = place + 1;                                                                    \
+      if (!has_less) low = divide_##N(x, low, high, pivot, false);                        \
+      if (n < low) return;                                                                \
+    }                                                                                     \
+    for (int64_t i = low + 1; i < high; ++i) {                                            \
+      const T moved = x[i];                                                               \
+      int64_t j = i;                                                                      \
+      for (; j > low && moved < x[j - 1]; --j) x[j] = x[j - 1];                           \
+      x[j] = moved;                                                                       \
+    }                                                                                     \
   }
-enum { MOST_ROUNDS = 64 };
 TYPES(SELECT)
 
 #define SELECTOR(N, T) [RN_##N] = select_##N,

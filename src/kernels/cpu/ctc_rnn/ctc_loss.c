@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/ctc_rnn/ctc.h"
+#include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 rn_status_t rn_ctc_init(const rn_kernel_init_t* init, void* state) {
@@ -56,7 +57,9 @@ static void softmax_row(const rn_tensor_t* inputs, int64_t first, int64_t classe
                                      : RN_DATA(inputs, const double)[first + c];
     if (y[c] > largest) largest = y[c];
   }
-  for (int64_t c = 0; c < classes; ++c) sum += y[c] = exp(y[c] - largest);
+  for (int64_t c = 0; c < classes; ++c) y[c] -= largest;
+  rn_vector_run(RN_VECTOR_EXP, RN_DOUBLE, y, 1, NULL, 0, y, classes);
+  for (int64_t c = 0; c < classes; ++c) sum += y[c];
   for (int64_t c = 0; c < classes; ++c) y[c] /= sum;
 }
 

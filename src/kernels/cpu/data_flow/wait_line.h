@@ -30,7 +30,7 @@ typedef struct rn_wait_call_t {
 // |mutex| locked, if |call| is in line. False, with nothing locked, if its step is cancelled: the
 // caller ends the call.
 bool rn_wait_join(rn_wait_call_t* call);
-// Takes |call|, or the first call (NULL if there is none), out of the line. Whoever does so must
+// Takes |call|, or the first call (NULL if there is none), out of the line. The caller must
 // call rn_wait_left before it ends the call.
 void rn_wait_leave_locked(rn_wait_call_t* call);
 rn_wait_call_t* rn_wait_pop_locked(rn_wait_line_t* line);

@@ -99,7 +99,15 @@ static void iterator_name(const rn_dataset_t* dataset, char out[MAX_NAME]) {
     rn_status_free(rn_data_scalar(dataset, "count", &count));
     prefix = count > 0 ? "Finite" : count == 0 ? "Empty" : *op == 'R' ? "Forever" : "";
   }
-  snprintf(out, MAX_NAME, "%s%.*s%s", prefix, (int)length, op, version);
+  if (strcmp(op, "CacheDataset") == 0 || strcmp(op, "CacheDatasetV2") == 0) {
+    rn_str_t file = RN_STR("");
+    rn_status_free(rn_data_text(dataset, "filename", &file));
+    snprintf(out, MAX_NAME, "%sCacheImpl", file.size ? "File" : "Memory");
+    return;
+  }
+  // The input of a repetition has its number.
+  bool is_numbered = strcmp(op, "RepeatDataset") == 0 && count != 0;
+  snprintf(out, MAX_NAME, "%s%.*s%s%s", prefix, (int)length, op, version, is_numbered ? "[0]" : "");
 }
 
 static rn_status_t check_next(const rn_data_iterator_t* iterator) {

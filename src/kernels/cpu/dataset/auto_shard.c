@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/derived.h"
+#include "kernels/cpu/dataset/remake.h"
 #include "tensor/tstring.h"
 
 enum { POLICY_OFF = -1, POLICY_AUTO, POLICY_FILE, POLICY_DATA, POLICY_HINT };
@@ -82,19 +83,6 @@ static rn_status_t divide_input(const auto_shard_t* own, const rn_tensor_t* tens
   return status;
 }
 
-// Makes |dataset| again, with |divided| in the place of those inputs that are set there.
-static rn_status_t make_again(rn_dataset_t* dataset, const rn_tensor_t* divided,
-                              rn_dataset_t** out) {
-  rn_data_node_t* node = dataset->node;
-  const rn_tensor_t** inputs = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(node->allocator, (size_t)node->input_count, &inputs));
-  for (int32_t i = 0; i < node->input_count; ++i)
-    inputs[i] = rn_tensor_is_set(&divided[i]) ? &divided[i] : &dataset->inputs[i];
-  rn_status_t status = rn_dataset_create(node, dataset->kind, dataset->host, inputs, out);
-  RN_FREE_ARRAY(node->allocator, inputs, node->input_count);
-  return status;
-}
-
 // Divides the inputs of |dataset|: names of files, or datasets.
 static rn_status_t divide_inputs(const auto_shard_t* own, rn_dataset_t* dataset, int depth,
                                  rn_tensor_t* divided, int* out_count) {
@@ -130,7 +118,7 @@ static rn_status_t by_files(const auto_shard_t* own, rn_dataset_t* dataset, int 
   if (rn_ok(status) && !found)
     status = rn_not_found(
         "Did not find a shardable source, walked to a node which is not a dataset: %s", name);
-  if (rn_ok(status)) status = make_again(dataset, divided, out);
+  if (rn_ok(status)) status = rn_data_with_inputs(dataset, divided, out);
   rn_data_row_clear(divided, count);
   RN_FREE_ARRAY(dataset->node->allocator, divided, count);
   return status;

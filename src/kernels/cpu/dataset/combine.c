@@ -327,5 +327,13 @@ static bool directed_next(rn_data_iterator_t* iterator) {
   }
 }
 
-const rn_data_kind_t rn_data_kind_directed = {SEVERAL, .open = directed_open,
-                                              .next = directed_next};
+// Infinite if an input is, as in stock, although choices and other inputs may end it.
+static int64_t directed_cardinality(const rn_dataset_t* dataset) {
+  const several_t* several = (const several_t*)dataset;
+  for (int32_t i = 0; i < several->count; ++i)
+    if (rn_dataset_cardinality(several->inputs[i]) == RN_DATA_INFINITE) return RN_DATA_INFINITE;
+  return RN_DATA_UNKNOWN;
+}
+
+const rn_data_kind_t rn_data_kind_directed = {
+    SEVERAL, .open = directed_open, .cardinality = directed_cardinality, .next = directed_next};

@@ -4,6 +4,8 @@
 // tensor_shape 2, uncompressed_bytes 4 (packed)}. The data are the bytes of all components, one
 // after the other: of plain types as they are in memory, of strings one by one, each with its size
 // in uncompressed_bytes, of others a TensorProto.
+#include "kernels/cpu/dataset/compress.h"
+
 #include "io/snappy.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/expected.h"
@@ -244,64 +246,73 @@ static rn_status_t take_component(compress_meta_t* meta, rn_str_t* inout_data,
   return RN_OK;
 }
 
-static rn_status_t check_output(const rn_kernel_t* kernel, int32_t i, rn_dtype_t found) {
-  if (kernel->output_types[i] == found) return RN_OK;
+static rn_status_t check_type(rn_dtype_t expected, rn_dtype_t found) {
+  if (expected == found) return RN_OK;
   return rn_failed_precondition("Expected a tensor of type %s but got a tensor of type %s",
-                                rn_dtype_name(kernel->output_types[i]), rn_dtype_name(found));
+                                rn_dtype_name(expected), rn_dtype_name(found));
 }
 
-static rn_status_t uncompress(rn_kernel_ctx_t* ctx, rn_str_t message, rn_str_t data) {
+// The components, whose bytes are |data|.
+static rn_status_t take_components(rn_str_t message, rn_str_t data, rn_allocator_t memory,
+                                   const rn_dtype_t* types, int32_t count, rn_tensor_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(message);
   rn_pb_field_t field;
   int32_t found = 0;
   while (rn_pb_scan_next(&scan, &field)) found += field.number == 2;
-  if (found != ctx->kernel->output_count)
-    return rn_failed_precondition("Expected %d outputs from uncompress, but got %d",
-                                  ctx->kernel->output_count, found);
+  if (found != count)
+    return rn_failed_precondition("Expected %d outputs from uncompress, but got %d", count, found);
   scan = rn_pb_scan(message);
   for (int32_t i = 0; rn_pb_scan_next(&scan, &field);) {
     if (field.number != 2 || field.wire != RN_PB_WIRE_LENGTH) continue;
     compress_meta_t meta;
-    rn_tensor_t out = {0};
     RN_RETURN_IF_ERROR(read_meta(field.bytes, &meta));
-    RN_RETURN_IF_ERROR(check_output(ctx->kernel, i, meta.dtype));
-    rn_status_t status = take_component(&meta, &data, ctx->kernel->host_memory, &out);
-    if (rn_ok(status)) status = check_output(ctx->kernel, i, out.dtype);
-    if (!rn_ok(status)) {
-      rn_tensor_clear(&out);
-      return status;
-    }
-    rn_set_output(ctx, i++, &out);
+    RN_RETURN_IF_ERROR(check_type(types[i], meta.dtype));
+    RN_RETURN_IF_ERROR(take_component(&meta, &data, memory, &out[i]));
+    RN_RETURN_IF_ERROR(check_type(types[i], out[i].dtype));
+    ++i;
   }
   return scan.is_bad ? damaged() : RN_OK;
 }
 
-static rn_status_t unfold(rn_kernel_ctx_t* ctx, rn_str_t message, rn_str_t folded) {
+rn_status_t rn_data_uncompress(rn_str_t message, rn_allocator_t allocator, rn_allocator_t memory,
+                               const rn_dtype_t* types, int32_t count, rn_tensor_t* out) {
+  rn_str_t folded = RN_STR("");
+  rn_pb_scan_t scan = rn_pb_scan(message);
+  rn_pb_field_t field;
+  while (rn_pb_scan_next(&scan, &field))
+    if (field.number == 1 && field.wire == RN_PB_WIRE_LENGTH) folded = field.bytes;
   uint64_t size = 0;
   char* data = NULL;
   // Snappy cannot compress more than about 21 to 1.
-  if (!rn_snappy_size(folded, &size) || size > MAX_BYTES || size > (folded.size + 1) * 64)
+  if (scan.is_bad || !rn_snappy_size(folded, &size) || size > MAX_BYTES ||
+      size > (folded.size + 1) * 64)
     return damaged();
-  RN_RETURN_IF_ERROR(rn_alloc(ctx->kernel->allocator, (size_t)size + 1, (void**)&data));
-  rn_status_t status = rn_snappy_unfold(folded, data, (size_t)size)
-                           ? uncompress(ctx, message, rn_str_n(data, (size_t)size))
-                           : damaged();
-  rn_free(ctx->kernel->allocator, data, (size_t)size + 1);
+  RN_RETURN_IF_ERROR(rn_alloc(allocator, (size_t)size + 1, (void**)&data));
+  rn_status_t status =
+      rn_snappy_unfold(folded, data, (size_t)size)
+          ? take_components(message, rn_str_n(data, (size_t)size), memory, types, count, out)
+          : damaged();
+  rn_free(allocator, data, (size_t)size + 1);
+  if (!rn_ok(status)) rn_data_row_clear(out, count);
   return status;
 }
 
 static rn_status_t uncompress_compute(rn_kernel_ctx_t* ctx) {
+  const rn_kernel_t* kernel = ctx->kernel;
   const rn_tensor_t* in = rn_in(ctx, 0);
   const rn_object_t* object = in->count == 1 ? *RN_DATA(in, rn_object_t*) : NULL;
   if (!object || !holds(object))
     return rn_invalid_argument("Input does not contain a compressed element.");
   const compressed_t* compressed = (const compressed_t*)object;
-  rn_str_t message = rn_str_n(compressed->bytes, compressed->size), folded = RN_STR("");
-  rn_pb_scan_t scan = rn_pb_scan(message);
-  rn_pb_field_t field;
-  while (rn_pb_scan_next(&scan, &field))
-    if (field.number == 1 && field.wire == RN_PB_WIRE_LENGTH) folded = field.bytes;
-  return scan.is_bad ? damaged() : unfold(ctx, message, folded);
+  rn_tensor_t* row = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(kernel->allocator, (size_t)kernel->output_count, &row));
+  rn_status_t status =
+      rn_data_uncompress(rn_str_n(compressed->bytes, compressed->size), kernel->allocator,
+                         kernel->host_memory, kernel->output_types, kernel->output_count, row);
+  for (int32_t i = 0; rn_ok(status) && i < kernel->output_count; ++i)
+    rn_set_output(ctx, i, &row[i]);
+  RN_FREE_ARRAY(kernel->allocator, row, kernel->output_count);
+  return status;
 }
 
 static const rn_kernel_def_t rows[] = {

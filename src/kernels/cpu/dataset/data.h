@@ -165,6 +165,8 @@ struct rn_data_kind_t {
 RN_MUST_USE rn_status_t rn_dataset_create(rn_data_node_t* node, const rn_data_kind_t* kind,
                                           rn_data_host_t* host, const rn_tensor_t* const* inputs,
                                           rn_dataset_t** out);
+// The kind of the datasets of |op|; NULL if it makes none.
+const rn_data_kind_t* rn_data_kind_of(const char* op);
 // Creates what the datasets of a node share, for the kernel that makes them. The caller owns it.
 RN_MUST_USE rn_status_t rn_data_node_create(const rn_kernel_init_t* init,
                                             const rn_data_kind_t* kind, rn_data_node_t** out);
@@ -345,6 +347,9 @@ RN_MUST_USE rn_status_t rn_data_restore_source(rn_data_reader_t* reader, rn_data
 RN_MUST_USE rn_status_t rn_data_take_iterator(rn_data_reader_t* reader,
                                               rn_data_iterator_t* iterator);
 RN_MUST_USE rn_status_t rn_data_bad_state(void);
+
+// Whether |dataset| reads splits that a dispatcher hands out (split.c). |depth| is 0.
+bool rn_data_has_splits(const rn_dataset_t* dataset, int depth);
 
 // Tells an iterator over files, if it is one, that its elements go straight into batches.
 void rn_data_files_into_batches(rn_data_iterator_t* iterator);

@@ -324,3 +324,9 @@ static const rn_kernel_def_t rows[] = {
 #undef X
 };
 RN_KERNEL_FAMILY(cpu_dataset, rows);
+
+const rn_data_kind_t* rn_data_kind_of(const char* op) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+    if (strcmp(rows[i].op, op) == 0) return kinds[i];
+  return NULL;
+}

@@ -2,6 +2,7 @@
 #include "base/container.h"
 #include "kernels/cpu/dataset/drive.h"
 #include "kernels/cpu/dataset/expected.h"
+#include "kernels/cpu/dataset/rewrite.h"
 #include "tensor/tstring.h"
 
 static rn_status_t cardinality_compute(rn_kernel_ctx_t* ctx) {
@@ -13,27 +14,18 @@ static rn_status_t cardinality_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Stores the options unchanged.
 static rn_status_t options_compute(rn_kernel_ctx_t* ctx) {
   rn_dataset_t* dataset = NULL;
-  RN_RETURN_IF_ERROR(rn_dataset_of(rn_in(ctx, 0), &dataset));
   rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_dataset_of(rn_in(ctx, 0), &dataset));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
-  rn_str_t text = RN_STR("");
-  for (;;) {
-    const rn_attr_value_t* options = rn_data_attr(dataset, "serialized_options");
-    if (options) {
-      text = options->s;
-      break;
-    }
-    const rn_tensor_t* input = rn_data_input(dataset, "input_dataset", NULL);
-    rn_status_t status = input ? rn_dataset_of(input, &dataset) : rn_not_found("none");
-    bool goes_on = rn_ok(status);
-    rn_status_free(status);
-    if (!goes_on) break;
-  }
-  return rn_tstring_assign(RN_DATA(out, rn_tstring_t), text.data, text.size) ? RN_OK
-                                                                             : rn_out_of_memory();
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, ctx->kernel->allocator);
+  rn_status_t status = rn_data_options_of(dataset, &text);
+  if (rn_ok(status) && !rn_tstring_assign(RN_DATA(out, rn_tstring_t), text.data, text.size))
+    status = rn_out_of_memory();
+  rn_strbuf_clear(&text);
+  return status;
 }
 
 static rn_status_t wrap_compute(rn_kernel_ctx_t* ctx) { return rn_forward(ctx, 0, 0); }

@@ -1,5 +1,8 @@
 // GlobalShuffleDataset: all elements in random order, each had by its index.
+#include <stdio.h>
+
 #include "kernels/cpu/dataset/data.h"
+#include "kernels/cpu/dataset/remake.h"
 #include "kernels/cpu/dataset/seeds.h"
 #include "kernels/cpu/random/index_shuffle.h"
 
@@ -18,32 +21,63 @@ typedef struct global_iterator_t {
   int64_t next;
 } global_iterator_t;
 
-// The first dataset above |dataset| that has no random access; NULL if all have.
-static const rn_dataset_t* without_access(const rn_dataset_t* dataset, int depth) {
-  if (!dataset->kind->get || depth == MAX_DEPTH) return dataset;
-  for (int32_t i = 0; dataset->inputs && i < dataset->node->input_count; ++i) {
-    rn_dataset_t* input = NULL;
-    if (dataset->inputs[i].dtype != RN_VARIANT) continue;
-    rn_status_t status = rn_dataset_of(&dataset->inputs[i], &input);
-    rn_status_free(status);
-    const rn_dataset_t* found = input ? without_access(input, depth + 1) : NULL;
-    if (found) return found;
+static bool is_a(const rn_dataset_t* dataset, const char* op) {
+  return strncmp(dataset->node->op->name, op, strlen(op)) == 0 && dataset->inputs;
+}
+
+static rn_status_t not_compatible(const char* why, const rn_dataset_t* dataset) {
+  return rn_failed_precondition(
+      "`global_shuffle` requires all upstream transformations be compatible with random access. "
+      "Got: FAILED_PRECONDITION: %s%s",
+      dataset ? dataset->node->op->name : "", why);
+}
+
+// FAILED_PRECONDITION if |dataset| alone does not allow a shuffle as a whole.
+static rn_status_t check_one(const rn_dataset_t* dataset) {
+  int64_t count = 0, drops = 0;
+  char why[128];
+  if (!dataset->kind->get) return not_compatible(" does not support random access.", dataset);
+  if (is_a(dataset, "RepeatDataset")) {
+    RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "count", &count));
+    snprintf(why, sizeof why, "`repeat(%lld)` does not support random access of tf.data datasets.",
+             (long long)count);
+    if (count <= 0) return not_compatible(why, NULL);
   }
-  return NULL;
+  if (is_a(dataset, "SkipDataset")) {
+    RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "count", &count));
+    snprintf(why, sizeof why,
+             "Global shuffling does not support empty dataset or skipping the entire dataset. Got "
+             "skip(%lld).",
+             (long long)count);
+    if (count < 0) return not_compatible(why, NULL);
+  }
+  if (!is_a(dataset, "BatchDataset") && !is_a(dataset, "ParallelBatchDataset")) return RN_OK;
+  if (rn_data_has_input(dataset, "drop_remainder"))
+    RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "drop_remainder", &drops));
+  return drops ? RN_OK
+               : not_compatible(" does not support global shuffling with `drop_remainder=False`.",
+                                dataset);
+}
+
+static rn_status_t check_access(const rn_dataset_t* dataset, int depth) {
+  if (depth == MAX_DEPTH) return not_compatible(" is nested too deeply.", dataset);
+  for (int32_t i = 0; dataset->inputs && i < dataset->node->input_count; ++i) {
+    const rn_dataset_t* input = rn_data_in(&dataset->inputs[i]);
+    if (input) RN_RETURN_IF_ERROR(check_access(input, depth + 1));
+  }
+  return check_one(dataset);
 }
 
 static rn_status_t global_open(rn_dataset_t* dataset) {
   global_shuffle_t* own = (global_shuffle_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &own->input));
-  const rn_dataset_t* bad = without_access(own->input, 0);
-  if (bad)
-    return rn_failed_precondition(
-        "`global_shuffle` requires all upstream transformations be compatible with random access. "
-        "Got: FAILED_PRECONDITION: %s does not support random access.",
-        bad->node->op->name);
-  if (rn_dataset_cardinality(own->input) < 0)
-    return rn_failed_precondition(
-        "`global_shuffle` requires the input dataset to have a non-empty finite cardinality.");
+  RN_RETURN_IF_ERROR(check_access(own->input, 0));
+  int64_t count = rn_dataset_cardinality(own->input);
+  if (count <= 0)
+    return rn_invalid_argument(
+        "`global_shuffle` requires the input dataset to have a non-empty finite cardinality. Got "
+        "cardinality %lld for dataset %sOp::Dataset",
+        (long long)count, own->input->node->op->name);
   return rn_data_seeds_open(dataset, &own->seeds);
 }
 
@@ -83,6 +117,7 @@ static rn_status_t global_save(rn_data_iterator_t* iterator, rn_data_writer_t* w
   const global_iterator_t* own = (const global_iterator_t*)iterator;
   for (int i = 0; i < 3; ++i) rn_data_put_int(writer, own->seeds[i]);
   rn_data_put_int(writer, own->next);
+  rn_data_seeds_put(((const global_shuffle_t*)iterator->dataset)->seeds, writer);
   return RN_OK;
 }
 
@@ -90,6 +125,8 @@ static rn_status_t global_restore(rn_data_iterator_t* iterator, rn_data_reader_t
   global_iterator_t* own = (global_iterator_t*)iterator;
   for (int i = 0; i < 3; ++i) RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->seeds[i]));
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->next));
+  RN_RETURN_IF_ERROR(
+      rn_data_seeds_take(((const global_shuffle_t*)iterator->dataset)->seeds, reader));
   return own->next < 0 ? rn_data_bad_state() : RN_OK;
 }
 

@@ -25,7 +25,7 @@ typedef struct group_iterator_t {
   rn_data_source_t group;   // the dataset made from a window
   rn_tensor_t* row;
   rn_data_call_t key_call, size_call, reduce_call;
-  rn_tensor_t args[2];  // arguments of the last two functions: key, window
+  rn_tensor_t args[2];  // arguments of the last two functions: key, window. Kept for the group
   int64_t key;
   RN_VEC(group_bucket_t) buckets;  // sorted by key
   rn_dataset_t* made;              // Retained: the dataset of |group|
@@ -251,7 +251,6 @@ static bool group_step(group_iterator_t* own, bool* out_done) {
       status = own->reduce_call.status;
       if (rn_ok(status)) status = open_group(own, &own->reduce_call.results[0]);
       rn_data_call_clear(&own->reduce_call, &group->reduce);
-      rn_data_row_clear(own->args, 2);
       if (!rn_ok(status)) *out_done = fail(own, status);
       return true;
     default:
@@ -273,13 +272,74 @@ static bool group_next(rn_data_iterator_t* iterator) {
   return true;
 }
 
+// Infinite for an infinite input; otherwise it depends on the keys.
+static int64_t group_cardinality(const rn_dataset_t* dataset) {
+  int64_t n = rn_dataset_cardinality(((const dataset_group_t*)dataset)->input);
+  return n == RN_DATA_INFINITE ? n : RN_DATA_UNKNOWN;
+}
+
+static rn_status_t group_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  group_iterator_t* own = (group_iterator_t*)iterator;
+  rn_data_put_int(writer, (int64_t)own->buckets.count);
+  for (size_t i = 0; i < own->buckets.count; ++i) {
+    rn_data_put_int(writer, own->buckets.items[i].key);
+    rn_data_put_int(writer, own->buckets.items[i].size);
+    rn_data_rows_save(&own->buckets.items[i].rows, writer);
+  }
+  rn_data_put_int(writer, own->group.iterator != NULL);
+  if (own->group.iterator) {
+    rn_data_put_row(writer, own->args, 2);
+    RN_RETURN_IF_ERROR(rn_data_put_iterator(writer, own->group.iterator));
+  }
+  return rn_data_put_iterator(writer, own->source.iterator);
+}
+
+// Remakes the dataset of the window that was open.
+static rn_status_t restore_group(group_iterator_t* own, rn_data_reader_t* reader) {
+  const dataset_group_t* group = (const dataset_group_t*)own->base.dataset;
+  static const rn_dtype_t types[] = {RN_INT64, RN_VARIANT};
+  RN_RETURN_IF_ERROR(rn_data_take_row(reader, types, 2, own->args));
+  if (!rn_tensor_is_set(&own->args[0]) || !rn_tensor_is_set(&own->args[1]))
+    return rn_data_bad_state();
+  RN_RETURN_IF_ERROR(rn_data_func_call(&group->reduce, own->args, 2, &own->base.run->step,
+                                       own->reduce_call.results));
+  RN_RETURN_IF_ERROR(open_group(own, &own->reduce_call.results[0]));
+  rn_data_call_clear(&own->reduce_call, &group->reduce);
+  return rn_data_take_iterator(reader, own->group.iterator);
+}
+
+static rn_status_t group_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
+  group_iterator_t* own = (group_iterator_t*)iterator;
+  const dataset_group_t* group = (const dataset_group_t*)iterator->dataset;
+  int64_t count = 0, has_group = 0;
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &count));
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t key = 0, size = 0;
+    bool is_there = false;
+    RN_RETURN_IF_ERROR(rn_data_take_int(reader, &key));
+    RN_RETURN_IF_ERROR(rn_data_take_int(reader, &size));
+    if (size <= 0) return rn_data_bad_state();
+    size_t place = place_of(own, key, &is_there);
+    if (is_there) return rn_data_bad_state();
+    RN_RETURN_IF_ERROR(add_bucket(own, key, size));
+    RN_RETURN_IF_ERROR(rn_data_rows_restore(&own->buckets.items[place].rows, reader,
+                                            group->input->types, own->row));
+  }
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &has_group));
+  if (has_group) RN_RETURN_IF_ERROR(restore_group(own, reader));
+  return rn_data_restore_source(reader, &own->source, iterator, group->input);
+}
+
 const rn_data_kind_t rn_data_kind_group_by_window = {.dataset_size = sizeof(dataset_group_t),
                                                      .iterator_size = sizeof(group_iterator_t),
                                                      .open = group_open,
                                                      .close = group_close,
+                                                     .cardinality = group_cardinality,
                                                      .start = group_start,
                                                      .stop = group_stop,
-                                                     .next = group_next};
+                                                     .next = group_next,
+                                                     .save = group_save,
+                                                     .restore = group_restore};
 
 // Unique: passes each distinct element once.
 typedef struct unique_t {

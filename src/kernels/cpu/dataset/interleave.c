@@ -369,10 +369,19 @@ static rn_status_t interleave_restore(rn_data_iterator_t* iterator, rn_data_read
                                 ((const interleave_t*)iterator->dataset)->input);
 }
 
+// Unknown, as it depends on the function; but stock says that a parallel one of an infinite input
+// is infinite.
+static int64_t interleave_cardinality(const rn_dataset_t* dataset) {
+  int64_t n = rn_dataset_cardinality(((const interleave_t*)dataset)->input);
+  bool is_parallel = strstr(dataset->node->op->name, "Parallel") != NULL;
+  return n == RN_DATA_INFINITE && is_parallel ? n : RN_DATA_UNKNOWN;
+}
+
 const rn_data_kind_t rn_data_kind_interleave = {.dataset_size = sizeof(interleave_t),
                                                 .iterator_size = sizeof(interleave_iterator_t),
                                                 .open = interleave_open,
                                                 .close = interleave_close,
+                                                .cardinality = interleave_cardinality,
                                                 .start = interleave_start,
                                                 .stop = interleave_stop,
                                                 .next = interleave_next,

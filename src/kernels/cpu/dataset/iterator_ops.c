@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/expected.h"
+#include "kernels/cpu/dataset/to_graph.h"
 #include "kernels/cpu/state/handle.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/tstring.h"
@@ -119,7 +120,29 @@ static void serve(rn_kernel_ctx_t* ctx, rn_data_verb_t verb) {
 
 static void next_compute(rn_kernel_ctx_t* ctx) { serve(ctx, RN_DATA_NEXT); }
 static void optional_compute(rn_kernel_ctx_t* ctx) { serve(ctx, RN_DATA_OPTIONAL); }
-static void save_compute(rn_kernel_ctx_t* ctx) { serve(ctx, RN_DATA_SAVE); }
+
+// Whether state outside of the iterator is an error, as the kernel's state says.
+static rn_status_t save_init(const rn_kernel_init_t* init, void* state) {
+  *(bool*)state = rn_init_attr(init, "external_state_policy")->i == RN_DATA_STATE_FAIL;
+  return RN_OK;
+}
+
+static rn_status_t check_saved(const rn_kernel_ctx_t* ctx) {
+  rn_data_root_t* root = NULL;
+  RN_RETURN_IF_ERROR(root_of(ctx, 0, &root));
+  rn_dataset_t* dataset = rn_data_root_dataset(root);
+  rn_status_t status = dataset ? rn_data_check_stateless(dataset) : RN_OK;
+  rn_dataset_release(dataset);
+  return status;
+}
+
+static void save_compute(rn_kernel_ctx_t* ctx) {
+  rn_status_t status = *(const bool*)ctx->state ? check_saved(ctx) : RN_OK;
+  if (rn_ok(status))
+    serve(ctx, RN_DATA_SAVE);
+  else
+    rn_done(ctx, status);
+}
 
 static rn_status_t restore_compute(rn_kernel_ctx_t* ctx) {
   rn_data_root_t* root = NULL;
@@ -254,6 +277,8 @@ static const rn_kernel_def_t rows[] = {
     {.op = "SerializeIterator",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_EXPENSIVE,
+     .state_size = sizeof(bool),
+     .init = save_init,
      .compute_async = save_compute},
     {.op = "DeserializeIterator",
      .device = "CPU",

@@ -364,7 +364,7 @@ static bool wait_for_slot(parallel_iterator_t* own) {
   }
   rn_mutex_lock(&own->mutex);
   bool is_done = give_locked(own);
-  // A cancellation that has come already found nobody waiting.
+  // A cancellation that has come already found no waiting call.
   bool waits = !is_done && !rn_is_cancelled(cancel);
   own->is_waiting = waits;
   own->entered = cancel;

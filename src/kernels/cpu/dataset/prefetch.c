@@ -301,7 +301,7 @@ static bool wait_for_task(prefetch_iterator_t* own) {
     return rn_data_finish(&own->base, rn_cancelled("Operation was cancelled"));
   rn_mutex_lock(&own->mutex);
   bool is_done = pop_locked(own), is_active = own->is_active;
-  // A cancellation that has come already found nobody waiting.
+  // A cancellation that has come already found no waiting call.
   bool is_cancelled = rn_is_cancelled(cancel), waits = !is_done && is_active && !is_cancelled;
   own->is_waiting = waits;
   own->entered = cancel;

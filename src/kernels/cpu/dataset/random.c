@@ -91,12 +91,16 @@ static bool random_next(rn_data_iterator_t* iterator) {
 }
 
 static rn_status_t random_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  rn_data_seeds_t* seeds = ((const random_t*)iterator->dataset)->seeds;
   draws_put(&((random_iterator_t*)iterator)->draws, writer);
+  if (seeds) rn_data_seeds_put(seeds, writer);
   return RN_OK;
 }
 
 static rn_status_t random_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
-  return draws_take(&((random_iterator_t*)iterator)->draws, reader);
+  rn_data_seeds_t* seeds = ((const random_t*)iterator->dataset)->seeds;
+  RN_RETURN_IF_ERROR(draws_take(&((random_iterator_t*)iterator)->draws, reader));
+  return seeds ? rn_data_seeds_take(seeds, reader) : RN_OK;
 }
 
 const rn_data_kind_t rn_data_kind_random = {.dataset_size = sizeof(random_t),

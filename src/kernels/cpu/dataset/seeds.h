@@ -27,5 +27,8 @@ RN_MUST_USE rn_status_t rn_data_seeds_create(rn_allocator_t allocator, const rn_
 // none. The caller owns a reference.
 RN_MUST_USE rn_status_t rn_data_seeds_open(const rn_dataset_t* dataset, rn_data_seeds_t** out);
 void rn_data_seeds_draw(rn_data_seeds_t* seeds, int64_t* out_seed, int64_t* out_seed2);
+// Save and restore the place in the stream of seeds.
+void rn_data_seeds_put(rn_data_seeds_t* seeds, rn_data_writer_t* writer);
+RN_MUST_USE rn_status_t rn_data_seeds_take(rn_data_seeds_t* seeds, rn_data_reader_t* reader);
 
 #endif  // RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_

@@ -5,6 +5,7 @@
 // Walks over the input that may share the buffer: the next one starts to fill it while the previous
 // one is drained.
 #define MAX_WALKS 3
+#define MOST_BETWEEN_LOOKS 65536
 
 typedef struct shuffle_t {
   rn_dataset_t base;
@@ -12,6 +13,9 @@ typedef struct shuffle_t {
   int64_t size;            // of the buffer; INT64_MAX for all the data
   int64_t count;           // number of walks; < 0 if endless
   rn_data_seeds_t* seeds;  // Retained
+  rn_mutex_t mutex;        // guards |order|
+  int64_t* order;          // Owned: of elements by index; NULL until one is asked for
+  int64_t ordered;         // their number
 } shuffle_t;
 
 // The part of the buffer that holds elements of one walk: positions |start| to |end|, which only
@@ -36,72 +40,9 @@ typedef struct shuffle_iterator_t {
   rn_philox_single_t words;
 } shuffle_iterator_t;
 
-// Seeds.
-static void seeds_destroy(rn_object_t* object) {
-  rn_data_seeds_t* seeds = (rn_data_seeds_t*)object;
-  rn_mutex_destroy(&seeds->mutex);
-  RN_FREE(seeds->allocator, seeds);
-}
-
-rn_status_t rn_data_seeds_create(rn_allocator_t allocator, const rn_env_t* env, int64_t seed,
-                                 int64_t seed2, bool changes, rn_data_seeds_t** out) {
-  rn_data_seeds_t* seeds = NULL;
-  *out = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(allocator, &seeds));
-  seeds->resource = (rn_resource_t){{.refs = 1, .destroy = seeds_destroy}, RN_DATA_SEEDS_TYPE};
-  seeds->allocator = allocator;
-  if (seed == 0 && seed2 == 0) {
-    seed = (int64_t)env->random(env->self);
-    seed2 = (int64_t)env->random(env->self);
-  }
-  seeds->seed = seed;
-  seeds->seed2 = seed2;
-  seeds->changes = changes;
-  seeds->words = rn_philox_single(rn_philox((uint64_t)seed, (uint64_t)seed2));
-  rn_mutex_init(&seeds->mutex);
-  *out = seeds;
-  return RN_OK;
-}
-
-void rn_data_seeds_draw(rn_data_seeds_t* seeds, int64_t* out_seed, int64_t* out_seed2) {
-  rn_mutex_lock(&seeds->mutex);
-  *out_seed = seeds->seed;
-  *out_seed2 = seeds->seed2;
-  if (seeds->changes) {
-    *out_seed = rn_philox_word(&seeds->words);
-    *out_seed2 = rn_philox_word(&seeds->words);
-    seeds->drawn += 2;
-  }
-  rn_mutex_unlock(&seeds->mutex);
-}
-
-// Datasets.
-rn_status_t rn_data_seeds_open(const rn_dataset_t* dataset, rn_data_seeds_t** out) {
-  const rn_tensor_t* handle = rn_data_input(dataset, "seed_generator", NULL);
-  rn_resource_t* resource = NULL;
-  *out = NULL;
-  if (handle) {
-    rn_status_t status = rn_handle_resource(handle, NULL, RN_DATA_SEEDS_TYPE, &resource);
-    if (rn_ok(status)) {
-      *out = (rn_data_seeds_t*)resource;
-      rn_object_retain(&resource->object);
-      return RN_OK;
-    }
-    // An empty handle requests a seed generator of the dataset's own; V2 has no seed inputs.
-    if (!rn_data_has_input(dataset, "seed")) return status;
-    rn_status_free(status);
-  }
-  int64_t seed = 0, seed2 = 0;
-  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed", &seed));
-  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed2", &seed2));
-  bool changes = rn_data_flag(dataset, "reshuffle_each_iteration") ||
-                 rn_data_flag(dataset, "rerandomize_each_iteration");
-  return rn_data_seeds_create(dataset->node->allocator, dataset->host->env, seed, seed2, changes,
-                              out);
-}
-
 static rn_status_t shuffle_open(rn_dataset_t* dataset) {
   shuffle_t* shuffle = (shuffle_t*)dataset;
+  rn_mutex_init(&shuffle->mutex);
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &shuffle->input));
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "buffer_size", &shuffle->size));
   if (shuffle->size == RN_DATA_UNKNOWN) shuffle->size = INT64_MAX;
@@ -122,6 +63,8 @@ static rn_status_t shuffle_open(rn_dataset_t* dataset) {
 static void shuffle_close(rn_dataset_t* dataset) {
   shuffle_t* shuffle = (shuffle_t*)dataset;
   if (shuffle->seeds) rn_object_release(&shuffle->seeds->resource.object);
+  if (shuffle->order) RN_FREE_ARRAY(dataset->node->allocator, shuffle->order, shuffle->ordered);
+  rn_mutex_destroy(&shuffle->mutex);
 }
 
 static int64_t shuffle_cardinality(const rn_dataset_t* dataset) {
@@ -131,6 +74,42 @@ static int64_t shuffle_cardinality(const rn_dataset_t* dataset) {
   if (shuffle->count < 0) return n == 0 ? 0 : RN_DATA_INFINITE;
   if (n < 0) return n;
   return rn_mul_i64_ok(n, shuffle->count, &all) ? all : INT64_MAX;
+}
+
+// Elements by index have an order of their own: a shuffle of all, from the generator's first seeds;
+// if walks do not differ, from the first of these twice, as in TensorFlow.
+static rn_status_t make_order_locked(shuffle_t* shuffle, const rn_step_t* step) {
+  int64_t count = shuffle_cardinality(&shuffle->base);
+  rn_allocator_t allocator = shuffle->base.node->allocator;
+  int64_t* order = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, (size_t)count, &order));
+  for (int64_t i = 0; i < count; ++i) order[i] = i;
+  const rn_data_seeds_t* seeds = shuffle->seeds;
+  rn_philox_single_t words = rn_philox_single(
+      rn_philox((uint64_t)seeds->seed, (uint64_t)(seeds->changes ? seeds->seed2 : seeds->seed)));
+  for (int64_t i = 0; i < count; ++i) {
+    if (i % MOST_BETWEEN_LOOKS == MOST_BETWEEN_LOOKS - 1 && rn_is_cancelled(step->cancel)) {
+      RN_FREE_ARRAY(allocator, order, count);
+      return rn_cancelled("Operation was cancelled");
+    }
+    int64_t place = i + (int64_t)(rn_philox_word(&words) % (uint64_t)(count - i));
+    int64_t chosen = order[place];
+    order[place] = order[i];
+    order[i] = chosen;
+  }
+  shuffle->order = order;
+  shuffle->ordered = count;
+  return RN_OK;
+}
+
+static rn_status_t shuffle_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                               rn_tensor_t* out) {
+  shuffle_t* shuffle = (shuffle_t*)dataset;
+  rn_mutex_lock(&shuffle->mutex);
+  rn_status_t status = shuffle->order ? RN_OK : make_order_locked(shuffle, step);
+  int64_t place = rn_ok(status) ? shuffle->order[index] : 0;
+  rn_mutex_unlock(&shuffle->mutex);
+  return rn_ok(status) ? rn_dataset_get(shuffle->input, place, step, out) : status;
 }
 
 static void seed_words(shuffle_iterator_t* own) {
@@ -263,12 +242,10 @@ static bool shuffle_next(rn_data_iterator_t* iterator) {
 
 static rn_status_t shuffle_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   shuffle_iterator_t* own = (shuffle_iterator_t*)iterator;
-  rn_data_seeds_t* seeds = ((const shuffle_t*)iterator->dataset)->seeds;
-  rn_mutex_lock(&seeds->mutex);
-  int64_t numbers[] = {own->seed,   own->seed2,   own->drawn,   own->walk,      own->has_data,
-                       seeds->seed, seeds->seed2, seeds->drawn, own->walk_count};
-  rn_mutex_unlock(&seeds->mutex);
+  const int64_t numbers[] = {own->seed, own->seed2, own->drawn, own->walk, own->has_data};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) rn_data_put_int(writer, numbers[i]);
+  rn_data_seeds_put(((const shuffle_t*)iterator->dataset)->seeds, writer);
+  rn_data_put_int(writer, own->walk_count);
   for (int w = 0; w < own->walk_count; ++w) {
     rn_data_put_int(writer, own->walks[w].end - own->walks[w].start);
     rn_data_put_int(writer, own->walks[w].first != own->walks[w].end);
@@ -298,21 +275,14 @@ static rn_status_t restore_walk(shuffle_iterator_t* own, rn_data_reader_t* reade
 
 static rn_status_t shuffle_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
   shuffle_iterator_t* own = (shuffle_iterator_t*)iterator;
-  rn_data_seeds_t* seeds = ((const shuffle_t*)iterator->dataset)->seeds;
-  int64_t has_data = 0, walks = 0, seed = 0, seed2 = 0, drawn = 0;
-  int64_t* const numbers[] = {&own->seed, &own->seed2, &own->drawn, &own->walk, &has_data,
-                              &seed,      &seed2,      &drawn,      &walks};
+  int64_t has_data = 0, walks = 0;
+  int64_t* const numbers[] = {&own->seed, &own->seed2, &own->drawn, &own->walk, &has_data};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
     RN_RETURN_IF_ERROR(rn_data_take_int(reader, numbers[i]));
-  if (walks < 0 || walks > MAX_WALKS + 2 || own->drawn < 0 || drawn < 0 || own->walk < 0)
+  RN_RETURN_IF_ERROR(rn_data_seeds_take(((const shuffle_t*)iterator->dataset)->seeds, reader));
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &walks));
+  if (walks < 0 || walks > MAX_WALKS + 2 || own->drawn < 0 || own->walk < 0)
     return rn_data_bad_state();
-  rn_mutex_lock(&seeds->mutex);
-  seeds->seed = seed;
-  seeds->seed2 = seed2;
-  seeds->drawn = drawn;
-  seeds->words = rn_philox_single(rn_philox((uint64_t)seed, (uint64_t)seed2));
-  rn_philox_single_skip(&seeds->words, (uint64_t)drawn);
-  rn_mutex_unlock(&seeds->mutex);
   seed_words(own);
   for (int64_t w = 0; w < walks; ++w) RN_RETURN_IF_ERROR(restore_walk(own, reader));
   own->has_data = has_data != 0;
@@ -329,4 +299,5 @@ const rn_data_kind_t rn_data_kind_shuffle = {.dataset_size = sizeof(shuffle_t),
                                              .stop = shuffle_stop,
                                              .next = shuffle_next,
                                              .save = shuffle_save,
-                                             .restore = shuffle_restore};
+                                             .restore = shuffle_restore,
+                                             .get = shuffle_get};

@@ -1,4 +1,6 @@
 // Simple datasets: Take, Skip, Repeat, Shard and others that pass elements through.
+#include <stdio.h>
+
 #include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/dataset/derived.h"
 
@@ -205,8 +207,8 @@ static bool repeat_next(rn_data_iterator_t* iterator) {
       return rn_data_finish(iterator, own->source.request.status);
     }
     own->done++;
-    // Repeating an empty input forever would never end.
-    if (repeat->count < 0 && own->is_first) {
+    // Repeating an empty input forever would never end. But other workers may have had all splits.
+    if (repeat->count < 0 && own->is_first && !rn_data_has_splits(repeat->input, 0)) {
       own->done = 0;
       return rn_data_end(iterator);
     }
@@ -308,17 +310,31 @@ static int64_t assert_cardinality(const rn_dataset_t* dataset) {
   return ((const simple_t*)dataset)->count;
 }
 
+// "an infinite number of elements", "1 element", "3 elements".
+static const char* elements(int64_t count, char out[48]) {
+  if (count == RN_DATA_INFINITE)
+    snprintf(out, 48, "an infinite number of elements");
+  else
+    snprintf(out, 48, "%lld element%s", (long long)count, count == 1 ? "" : "s");
+  return out;
+}
+
 static rn_status_t wrong_count(int64_t expected, int64_t found, bool is_more) {
-  const char* plural = expected == 1 ? "" : "s";
-  if (expected == RN_DATA_INFINITE)
-    return rn_failed_precondition(
-        "Input dataset was expected to contain an infinite number of elements but contained %lld "
-        "element%s.",
-        (long long)found, found == 1 ? "" : "s");
-  return rn_failed_precondition(
-      "Input dataset was expected to contain %lld element%s but contained %s%lld element%s.",
-      (long long)expected, plural, is_more ? "at least " : "only ", (long long)found,
-      found == 1 ? "" : "s");
+  char wanted[48], had[48];
+  return rn_failed_precondition("Input dataset was expected to contain %s but contained %s %s.",
+                                elements(expected, wanted), is_more ? "at least" : "only",
+                                elements(found, had));
+}
+
+static rn_status_t assert_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                              rn_tensor_t* out) {
+  const simple_t* simple = (const simple_t*)dataset;
+  char wanted[48];
+  rn_status_t status = rn_dataset_get(simple->input, index, step, out);
+  if (rn_ok(status) || rn_status_code(status) != RN_CODE_OUT_OF_RANGE) return status;
+  rn_status_free(status);
+  return rn_failed_precondition("Input dataset was expected to contain %s.",
+                                elements(simple->count, wanted));
 }
 
 static bool assert_next(rn_data_iterator_t* iterator) {
@@ -338,8 +354,9 @@ static bool assert_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, wrong_count(expected, own->done, is_long));
 }
 
-const rn_data_kind_t rn_data_kind_assert_cardinality = {
-    SIMPLE, .open = assert_open, .cardinality = assert_cardinality, .next = assert_next};
+const rn_data_kind_t rn_data_kind_assert_cardinality = {SIMPLE, .open = assert_open,
+                                                        .cardinality = assert_cardinality,
+                                                        .next = assert_next, .get = assert_get};
 
 // Datasets that no op makes.
 static rn_status_t simple_over(const rn_data_kind_t* kind, rn_dataset_t* input, int64_t count,

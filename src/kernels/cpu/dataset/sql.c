@@ -1,77 +1,19 @@
 // SqlDataset: the rows of an SQLite query. The library is opened when first used.
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "io/sqlite.h"
 #include "kernels/cpu/dataset/data.h"
 #include "tensor/tstring.h"
-
-#define LIBRARY "libsqlite3.so.0"
-
-// SQLite's numbers.
-enum { SQL_OK = 0, SQL_ROW = 100, SQL_DONE = 101, SQL_OPEN_READONLY = 1 };
-
-typedef struct sqlite3 sqlite3;
-typedef struct sqlite3_stmt sqlite3_stmt;
-
-// Filled in once, then read-only; process-wide, like the library that it points into.
-static struct {
-  pthread_once_t once;
-  int (*open_v2)(const char* name, sqlite3** db, int flags, const char* vfs);
-  int (*close_v2)(sqlite3* db);
-  int (*prepare_v2)(sqlite3* db, const char* sql, int size, sqlite3_stmt** out, const char** tail);
-  int (*step)(sqlite3_stmt* statement);
-  int (*finalize)(sqlite3_stmt* statement);
-  int (*column_count)(sqlite3_stmt* statement);
-  int (*column_int)(sqlite3_stmt* statement, int i);
-  int64_t (*column_int64)(sqlite3_stmt* statement, int i);
-  double (*column_double)(sqlite3_stmt* statement, int i);
-  const void* (*column_blob)(sqlite3_stmt* statement, int i);
-  int (*column_bytes)(sqlite3_stmt* statement, int i);
-  const char* (*errmsg)(sqlite3* db);
-  int (*errcode)(sqlite3* db);
-  const char* missing;  // NULL if everything was found
-} sql = {.once = PTHREAD_ONCE_INIT};
-
-static void load(void) {
-  void* library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    sql.missing = LIBRARY;
-    return;
-  }
-#define FIND(name)                                       \
-  *(void**)&sql.name = dlsym(library, "sqlite3_" #name); \
-  if (!sql.name) sql.missing = "sqlite3_" #name
-  FIND(open_v2);
-  FIND(close_v2);
-  FIND(prepare_v2);
-  FIND(step);
-  FIND(finalize);
-  FIND(column_count);
-  FIND(column_int);
-  FIND(column_int64);
-  FIND(column_double);
-  FIND(column_blob);
-  FIND(column_bytes);
-  FIND(errmsg);
-  FIND(errcode);
-#undef FIND
-}
-
-static rn_status_t need_library(void) {
-  pthread_once(&sql.once, load);
-  if (!sql.missing) return RN_OK;
-  return rn_unimplemented("SqlDataset needs SQLite: %s is missing (Debian: libsqlite3-0)",
-                          sql.missing);
-}
 
 typedef struct sql_dataset_t {
   rn_dataset_t base;
   rn_str_t source, query;
+  const rn_sqlite_api_t* sql;
 } sql_dataset_t;
 
 typedef struct sql_iterator_t {
   rn_data_iterator_t base;
+  const rn_sqlite_api_t* sql;
   sqlite3* db;
   sqlite3_stmt* statement;
   int64_t done;  // rows returned
@@ -102,13 +44,13 @@ static rn_status_t sql_open(rn_dataset_t* dataset) {
     if (shape.rank > 0)
       return rn_invalid_argument("Each element of `output_shapes_` must be a scalar.");
   }
-  return need_library();
+  return rn_sqlite_need("SqlDataset", &own->sql);
 }
 
 static void sql_stop(rn_data_iterator_t* iterator) {
   sql_iterator_t* own = (sql_iterator_t*)iterator;
-  if (own->statement) sql.finalize(own->statement);
-  if (own->db) sql.close_v2(own->db);
+  if (own->statement) own->sql->finalize(own->statement);
+  if (own->db) own->sql->close_v2(own->db);
   own->statement = NULL;
   own->db = NULL;
 }
@@ -116,15 +58,18 @@ static void sql_stop(rn_data_iterator_t* iterator) {
 static rn_status_t connect(sql_iterator_t* own) {
   const sql_dataset_t* dataset = (const sql_dataset_t*)own->base.dataset;
   rn_allocator_t allocator = dataset->base.node->allocator;
+  const rn_sqlite_api_t* sql = own->sql = dataset->sql;
   char *path = NULL, *query = NULL;
+  int code = RN_SQLITE_OK;
   RN_RETURN_IF_ERROR(rn_str_dup(allocator, dataset->source, &path));
   rn_status_t status = rn_str_dup(allocator, dataset->query, &query);
-  if (rn_ok(status) && sql.open_v2(path, &own->db, SQL_OPEN_READONLY, NULL) != SQL_OK)
+  if (rn_ok(status)) status = rn_sqlite_open(dataset->base.host->env, path, false, &own->db, &code);
+  if (rn_ok(status) && code != RN_SQLITE_OK)
     status = rn_invalid_argument("Failed to connect to database: %s: %s",
-                                 own->db ? sql.errmsg(own->db) : "out of memory", path);
-  if (rn_ok(status) && sql.prepare_v2(own->db, query, -1, &own->statement, NULL) != SQL_OK)
-    status = rn_status_make(RN_CODE_UNKNOWN, "Prepare() failed: [%d] %s: %s", sql.errcode(own->db),
-                            sql.errmsg(own->db), query);
+                                 own->db ? sql->errmsg(own->db) : "out of memory", path);
+  if (rn_ok(status) && sql->prepare_v2(own->db, query, -1, &own->statement, NULL) != RN_SQLITE_OK)
+    status = rn_status_make(RN_CODE_UNKNOWN, "Prepare() failed: [%d] %s: %s", sql->errcode(own->db),
+                            sql->errmsg(own->db), query);
   if (rn_ok(status) && !own->statement) status = rn_invalid_argument("The query is empty");
   rn_free(allocator, path, dataset->source.size + 1);
   if (query) rn_free(allocator, query, dataset->query.size + 1);
@@ -132,7 +77,7 @@ static rn_status_t connect(sql_iterator_t* own) {
     sql_stop(&own->base);
     return status;
   }
-  int columns = sql.column_count(own->statement);
+  int columns = own->sql->column_count(own->statement);
   if (columns == dataset->base.component_count) return RN_OK;
   sql_stop(&own->base);
   return rn_invalid_argument(
@@ -144,18 +89,18 @@ static rn_status_t read_column(sql_iterator_t* own, int i, rn_tensor_t* out) {
   const rn_dataset_t* dataset = own->base.dataset;
   rn_dtype_t dtype = dataset->types[i];
   if (dtype != RN_STRING && dtype != RN_DOUBLE)
-    return rn_data_make_scalar(
-        dataset->node->memory, dtype,
-        dtype == RN_INT64 ? sql.column_int64(own->statement, i) : sql.column_int(own->statement, i),
-        out);
+    return rn_data_make_scalar(dataset->node->memory, dtype,
+                               dtype == RN_INT64 ? own->sql->column_int64(own->statement, i)
+                                                 : own->sql->column_int(own->statement, i),
+                               out);
   RN_RETURN_IF_ERROR(rn_tensor_create(dataset->node->memory, dtype, RN_SHAPE_SCALAR, out));
   if (dtype == RN_DOUBLE) {
-    *RN_DATA(out, double) = sql.column_double(own->statement, i);
+    *RN_DATA(out, double) = own->sql->column_double(own->statement, i);
     return RN_OK;
   }
   // The bytes are valid until the next call about this column, so the pointer comes first.
-  const char* bytes = sql.column_blob(own->statement, i);
-  int size = sql.column_bytes(own->statement, i);
+  const char* bytes = own->sql->column_blob(own->statement, i);
+  int size = own->sql->column_bytes(own->statement, i);
   return rn_tstring_assign(RN_DATA(out, rn_tstring_t), bytes ? bytes : "",
                            bytes && size > 0 ? (size_t)size : 0)
              ? RN_OK
@@ -164,15 +109,17 @@ static rn_status_t read_column(sql_iterator_t* own, int i, rn_tensor_t* out) {
 
 // Steps to the next row.
 static rn_status_t step(sql_iterator_t* own) {
-  int code = sql.step(own->statement);
-  if (code == SQL_ROW) {
+  const rn_sqlite_api_t* sql = own->sql;
+  int code = sql->step(own->statement);
+  if (code == RN_SQLITE_ROW) {
     own->done++;
     return RN_OK;
   }
   own->is_over = true;
-  rn_status_t status = code == SQL_DONE ? RN_OK
-                                        : rn_status_make(RN_CODE_UNKNOWN, "Step() failed: [%d] %s",
-                                                         sql.errcode(own->db), sql.errmsg(own->db));
+  rn_status_t status = code == RN_SQLITE_DONE
+                           ? RN_OK
+                           : rn_status_make(RN_CODE_UNKNOWN, "Step() failed: [%d] %s",
+                                            sql->errcode(own->db), sql->errmsg(own->db));
   sql_stop(&own->base);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/wait_line.h"
 #include "kernels/cpu/dataset/expected.h"
+#include "kernels/cpu/dataset/rewrite.h"
 #include "kernels/cpu/state/handle.h"
 
 // A kernel that waits for its turn.
@@ -170,7 +171,11 @@ rn_status_t rn_data_root_make(rn_data_root_t* root, rn_dataset_t* dataset, int32
                                             dataset->component_count, dataset->shapes));
   }
   rn_data_walk_t* walk = NULL;
-  RN_RETURN_IF_ERROR(walk_create(dataset, depth, &walk));
+  rn_dataset_t* rewritten = NULL;
+  RN_RETURN_IF_ERROR(rn_data_rewrite(dataset, &rewritten));
+  rn_status_t status = walk_create(rewritten, depth, &walk);
+  rn_dataset_release(rewritten);
+  RN_RETURN_IF_ERROR(status);
   set_walk(root, walk);
   return RN_OK;
 }

@@ -58,7 +58,7 @@ static rn_status_t dump_init(const rn_kernel_init_t* init, void* state) {
 
 static void dump_destroy(void* state) {
   dump_state_t* dump = state;
-  // Nobody is left who could be told about an error.
+  // There is no caller left to report an error to.
   rn_status_free(rn_record_writer_close(dump->writer));
   if (dump->has_mutex) rn_mutex_destroy(&dump->mutex);
 }

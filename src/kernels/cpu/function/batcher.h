@@ -36,7 +36,7 @@ typedef struct rn_call_batch_task_t {
   bool is_last;          // of its call to be taken
 } rn_call_batch_task_t;
 
-// A batch that runs. Whoever runs it sets the results of all tasks and then calls
+// A batch that runs. Its runner sets the results of all tasks and then calls
 // rn_call_batch_end.
 typedef struct rn_call_batch_t {
   rn_call_batcher_t* batcher;
@@ -55,7 +55,7 @@ typedef void (*rn_call_batch_run_fn_t)(rn_call_batch_t* batch);
 RN_MUST_USE rn_status_t rn_call_batcher_create(rn_allocator_t allocator, const rn_env_t* env,
                                                const rn_call_batch_options_t* options,
                                                rn_call_batch_run_fn_t run, rn_resource_t** out);
-// Takes over the call |ctx| of so many rows; ends it on failure.
+// Takes over the call |ctx| of |rows| rows; ends it on failure.
 void rn_call_batcher_add(rn_call_batcher_t* batcher, rn_kernel_ctx_t* ctx, int64_t rows);
 // Result |i| of |task|, which is taken.
 void rn_call_batch_set_result(rn_call_batch_task_t* task, int i, rn_tensor_t* result);

@@ -59,7 +59,7 @@ static rn_status_t resource_create(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-// Drops tensors that nobody came for, and finds the next deadline of a call or tensor.
+// Drops tensors that were never fetched, and finds the next deadline of a call or tensor.
 static int64_t next_deadline_locked(unbatch_resource_t* unbatch, int64_t now) {
   int64_t next = INT64_MAX;
   for (size_t i = unbatch->pieces.list.count; i-- > 0;) {

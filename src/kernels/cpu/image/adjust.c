@@ -31,30 +31,22 @@ typedef struct adjust_job_t {
   int64_t pixels, channels;  // per image
 } adjust_job_t;
 
-static void contrast_channel(const adjust_job_t* job, const float* in, float* out) {
-  double sum = 0;
-  for (int64_t p = 0; p < job->pixels; ++p) sum += (double)in[p * job->channels];
-  const float mean = (float)(sum / (double)job->pixels);
-  for (int64_t p = 0; p < job->pixels; ++p)
-    out[p * job->channels] = (in[p * job->channels] - mean) * job->by + mean;
-}
-
 // out = (in - mean) * by + mean, with one mean per channel and image.
 static void contrast_piece(void* arg, int64_t begin, int64_t end) {
   const adjust_job_t* job = arg;
-  enum { CHANNELS = 64 };
+  enum { CHANNELS = 1024 };
   double sums[CHANNELS];
   float means[CHANNELS];
   for (int64_t i = begin; i < end; ++i) {
     const float* in = job->in + i * job->pixels * job->channels;
     float* out = job->out + i * job->pixels * job->channels;
-    if (job->channels > CHANNELS) {
-      for (int64_t c = 0; c < job->channels; ++c) contrast_channel(job, in + c, out + c);
-      continue;
+    for (int64_t c = 0; c < job->channels; c += CHANNELS) {
+      const int64_t count = job->channels - c < CHANNELS ? job->channels - c : CHANNELS;
+      rn_image_loops()->channel_sums(in + c, job->channels, count, job->pixels, sums);
+      for (int64_t k = 0; k < count; ++k) means[k] = (float)(sums[k] / (double)job->pixels);
+      rn_image_loops()->contrast(in + c, means, job->channels, count, job->by, out + c,
+                                 job->pixels);
     }
-    rn_image_loops()->channel_sums(in, job->channels, job->pixels, sums);
-    for (int64_t c = 0; c < job->channels; ++c) means[c] = (float)(sums[c] / (double)job->pixels);
-    rn_image_loops()->contrast(in, means, job->channels, job->by, out, job->pixels);
   }
 }
 

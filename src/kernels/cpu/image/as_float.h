@@ -8,6 +8,8 @@
 // caller zeroes before and clears afterwards in any case.
 RN_MUST_USE rn_status_t rn_image_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor,
                                         rn_tensor_t* temp, const float** out);
+// n elements of any real type as floats.
+void rn_image_widen(rn_dtype_t dtype, const void* in, float* out, int64_t n);
 // Stores |values| in |out|, a tensor of any float type.
 void rn_image_store(const float* values, rn_tensor_t* out);
 

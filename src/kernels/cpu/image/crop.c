@@ -44,7 +44,7 @@ static const float* pixel(const crop_job_t* job, int64_t b, int64_t y, int64_t x
 // |n| points of row |row| of the crops, side by side; |xs| are their columns.
 static void crop_points(const crop_job_t* job, int64_t row, const crop_place_t* xs, int64_t n,
                         float* out) {
-  const rn_image_loops_t* loops = rn_image_loops();
+  const rn_resize_loops_t* loops = rn_resize_loops();
   int64_t box = row / job->crop_height, b = job->which[box];
   const float* c = job->boxes + 4 * box;
   crop_place_t y = place_at(c[0], c[2], job->height, job->crop_height, row % job->crop_height);

@@ -7,79 +7,84 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/image/as_float.h"
 #include "kernels/cpu/image/loops.h"
 #include "kernels/cpu/image/resize.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 // Multiplications per piece of work.
-#define PIECE_PRODUCTS 1e5
-
-// One resize operation: |in| and |out| are rows and columns of the original and the resized image.
-typedef struct resize_job_t {
-  rn_resize_method_t method;
-  int64_t batch, depth, in[2], out[2];
-  const rn_image_taps_t *rows, *columns;
-  const void* from;
-  void* to;
-  size_t item;
-  float scale;  // of the sums of an area
-  rn_dtype_t dtype;
-  float* lines;  // one per piece of |grain| rows, if they are longer than LINE
-  int64_t line_size, grain;
-} resize_job_t;
-
-// Interpolates the lines of an output row first, then its columns. The part of the line that some
-// columns read fits into the L1 cache.
-enum { LINE = 4096 };
+#define PIECE_PRODUCTS 4e5
 
 typedef struct resize_strip_t {
   int64_t first, pixels;  // of the original
   int64_t begin, end;     // columns of the result
 } resize_strip_t;
 
+// One resize operation: |in| and |out| are rows and columns of the original and the resized image.
+typedef struct resize_job_t {
+  rn_resize_method_t method;
+  int64_t batch, depth, in[2], out[2];
+  const rn_image_taps_t *rows, *columns;
+  resize_strip_t* strips;
+  int64_t strip_count;
+  const void* from;
+  void* to;
+  size_t item;
+  float scale;  // of the sums of an area
+  rn_dtype_t dtype;
+  float* lines;  // of each piece of |grain| rows, if it needs more |memory| than usual
+  int64_t line_size, run_size, memory, grain;
+} resize_job_t;
+
+// An area and a bicubic kernel weigh the lines of an output row first, then its columns. The part
+// of the line that some columns read fits into the L1 cache. A bilinear kernel interpolates along
+// the lines first: a line serves all output rows next to it.
+enum { LINE = 4096, RUN = 2048, SLACK = 16, USUAL = LINE + 2 * RUN + 3 * SLACK };
+
 static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
 
-// The strip that begins at column |begin|: as many columns as fit, and at least one. |last| is the
-// tap of the last pixel.
-static resize_strip_t strip_at(const resize_job_t* job, int64_t begin, int last) {
-  const int64_t width = job->in[1];
+// The strip that begins at column |begin|: as many columns as fit, and at least one.
+static resize_strip_t strip_at(const resize_job_t* job, int64_t begin) {
+  const int last = job->method == RN_RESIZE_BICUBIC ? 3 : 1;  // the tap of the last pixel
+  const int64_t width = job->in[1], depth = job->depth;
+  const int64_t run = job->method == RN_RESIZE_BILINEAR ? RUN : INT64_MAX;
+  const int64_t line =
+      job->method == RN_RESIZE_BILINEAR && job->dtype == RN_FLOAT ? INT64_MAX : LINE;
   resize_strip_t strip = {
       .first = bound(job->columns[begin].at[0], width), .begin = begin, .end = begin};
   do {
     strip.pixels = bound(job->columns[strip.end++].at[last], width) - strip.first + 1;
-  } while (strip.end < job->out[1] &&
-           (bound(job->columns[strip.end].at[last], width) - strip.first + 1) * job->depth <= LINE);
+  } while (strip.end < job->out[1] && (strip.end + 1 - begin) * depth <= run &&
+           (bound(job->columns[strip.end].at[last], width) - strip.first + 1) * depth <= line);
   return strip;
 }
 
-// The longest line of a strip, in floats.
-static int64_t longest_line(const resize_job_t* job) {
-  int64_t longest = LINE;
+// Finds the strips, and the memory of a piece: for the longest line of a strip, and for two lines
+// of a result of its own. In multiples of a cache line.
+static void find_strips(resize_job_t* job) {
+  const bool reads_in_place = job->method == RN_RESIZE_BILINEAR && job->dtype == RN_FLOAT;
+  int64_t line = LINE, run = RUN;
   for (int64_t x = 0; x < job->out[1] && job->method != RN_RESIZE_NEAREST;) {
-    const resize_strip_t strip = strip_at(job, x, job->method == RN_RESIZE_BICUBIC ? 3 : 1);
-    if (strip.pixels * job->depth > longest) longest = strip.pixels * job->depth;
+    const resize_strip_t strip = strip_at(job, x);
+    job->strips[job->strip_count++] = strip;
     x = strip.end;
+    if (strip.pixels * job->depth > line && !reads_in_place) line = strip.pixels * job->depth;
+    if ((strip.end - strip.begin) * job->depth > run && job->method == RN_RESIZE_BILINEAR)
+      run = (strip.end - strip.begin) * job->depth;
   }
-  return longest;
-}
-
-// A strip of a line, from the lines of the original that make up row |y|.
-static void bilinear_line(const resize_job_t* job, const float* image, int64_t y, int64_t at,
-                          int64_t n, float* line) {
-  const rn_image_taps_t* row = &job->rows[y];
-  const int64_t width = job->in[1] * job->depth;
-  rn_image_loops()->blend(image + row->at[0] * width + at, image + row->at[1] * width + at,
-                          row->weights[1], line, n);
+  job->line_size = line / SLACK * SLACK + SLACK;
+  job->run_size = run / SLACK * SLACK + SLACK;
+  job->memory = job->line_size + 2 * job->run_size;
 }
 
 static void bicubic_line(const resize_job_t* job, const float* image, int64_t y, int64_t at,
                          int64_t n, float* line) {
   const rn_image_taps_t* row = &job->rows[y];
   const int64_t width = job->in[1] * job->depth;
-  rn_image_loops()->weigh(image + row->at[0] * width + at, row->weights[0], line, n);
+  rn_resize_loops()->weigh(image + row->at[0] * width + at, row->weights[0], line, n);
   for (int k = 1; k < RN_IMAGE_TAPS; ++k)
-    rn_image_loops()->add_weighed(image + row->at[k] * width + at, row->weights[k], line, n);
+    rn_resize_loops()->add_weighed(image + row->at[k] * width + at, row->weights[k], line, n);
 }
 
 static void area_line(const resize_job_t* job, const float* image, int64_t y, int64_t at, int64_t n,
@@ -89,38 +94,21 @@ static void area_line(const resize_job_t* job, const float* image, int64_t y, in
   for (int64_t i = first; i <= last; ++i) {
     const float* from = image + bound(i, job->in[0]) * width + at;
     const float weight = i == first ? row->weights[0] : i == last ? row->weights[1] : 1.0f;
-    (i == first ? rn_image_loops()->weigh : rn_image_loops()->add_weighed)(from, weight, line, n);
+    (i == first ? rn_resize_loops()->weigh : rn_resize_loops()->add_weighed)(from, weight, line, n);
   }
-}
-
-static void bilinear_columns(const resize_job_t* job, const float* line,
-                             const resize_strip_t* strip, float* out) {
-  rn_image_loops()->blend_columns(line, strip->first, job->columns + strip->begin,
-                                  strip->end - strip->begin, job->depth, out);
 }
 
 static void bicubic_columns(const resize_job_t* job, const float* line, const resize_strip_t* strip,
                             float* out) {
-  rn_image_loops()->cubic_columns(line, strip->first, job->columns + strip->begin,
-                                  strip->end - strip->begin, job->depth, out);
+  rn_resize_loops()->cubic_columns(line, strip->first, job->columns + strip->begin,
+                                   strip->end - strip->begin, job->depth, out);
 }
 
-// The part of a line that a column covers.
 static void area_columns(const resize_job_t* job, const float* line, const resize_strip_t* strip,
                          float* out) {
-  const int64_t depth = job->depth;
-  for (int64_t x = strip->begin; x < strip->end; ++x, out += depth) {
-    const rn_image_taps_t* column = &job->columns[x];
-    const int64_t first = column->at[0], last = column->at[1] - 1;
-    const float* from = line + (bound(first, job->in[1]) - strip->first) * depth;
-    for (int64_t c = 0; c < depth; ++c) out[c] = from[c] * column->weights[0];
-    for (int64_t i = first + 1; i <= last; ++i) {
-      const float* next = line + (bound(i, job->in[1]) - strip->first) * depth;
-      const float weight = i < last ? 1.0f : column->weights[1];
-      for (int64_t c = 0; c < depth; ++c) out[c] += next[c] * weight;
-    }
-    for (int64_t c = 0; c < depth; ++c) out[c] *= job->scale;
-  }
+  rn_resize_loops()->area_columns(line, strip->first, strip->first + strip->pixels,
+                                  job->columns + strip->begin, strip->end - strip->begin,
+                                  job->depth, job->scale, out);
 }
 
 static void nearest_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
@@ -131,24 +119,48 @@ static void nearest_row(const resize_job_t* job, const void* from, int64_t y, vo
     memcpy(to, row + (size_t)job->columns[x].at[0] * pixel, pixel);
 }
 
-static const struct {
-  void (*line)(const resize_job_t* job, const float* image, int64_t y, int64_t at, int64_t n,
-               float* line);
-  void (*columns)(const resize_job_t* job, const float* line, const resize_strip_t* strip,
-                  float* out);
-  int last;  // the tap of the last pixel
-} ways[] = {[RN_RESIZE_BILINEAR] = {bilinear_line, bilinear_columns, 1},
-            [RN_RESIZE_AREA] = {area_line, area_columns, 1},
-            [RN_RESIZE_BICUBIC] = {bicubic_line, bicubic_columns, 3}};
-
 static void interpolate_row(const resize_job_t* job, const float* image, int64_t y, float* line,
                             float* out) {
-  for (int64_t x = 0; x < job->out[1];) {
-    const resize_strip_t strip = strip_at(job, x, ways[job->method].last);
-    ways[job->method].line(job, image, y, strip.first * job->depth, strip.pixels * job->depth,
-                           line);
-    ways[job->method].columns(job, line, &strip, out + x * job->depth);
-    x = strip.end;
+  const bool is_area = job->method == RN_RESIZE_AREA;
+  for (int64_t i = 0; i < job->strip_count; ++i) {
+    const resize_strip_t* strip = &job->strips[i];
+    (is_area ? area_line : bicubic_line)(job, image, y, strip->first * job->depth,
+                                         strip->pixels * job->depth, line);
+    (is_area ? area_columns : bicubic_columns)(job, line, strip, out + strip->begin * job->depth);
+  }
+}
+
+// A strip of a line of the original, interpolated: |row| counts over all images.
+static void blend_line(const resize_job_t* job, const resize_strip_t* strip, int64_t row,
+                       float* line, float* out) {
+  const void* from =
+      (const char*)job->from + (size_t)((row * job->in[1] + strip->first) * job->depth) * job->item;
+  if (job->dtype != RN_FLOAT) {
+    rn_image_widen(job->dtype, from, line, strip->pixels * job->depth);
+    from = line;
+  }
+  rn_resize_loops()->blend_columns(from, strip->first, strip->first + strip->pixels,
+                                   job->columns + strip->begin, strip->end - strip->begin,
+                                   job->depth, out);
+}
+
+// Rows [begin, end) of a strip. Neighbouring lines take turns in |lines|.
+static void bilinear_strip(const resize_job_t* job, const resize_strip_t* strip, int64_t begin,
+                           int64_t end, float* line) {
+  float* const lines[2] = {line + job->line_size, line + job->line_size + job->run_size};
+  int64_t kept[2] = {-1, -1};
+  for (int64_t i = begin; i < end; ++i) {
+    const rn_image_taps_t* row = &job->rows[i % job->out[0]];
+    const float* from[2];
+    for (int k = 0; k < 2; ++k) {
+      const int64_t at = i / job->out[0] * job->in[0] + row->at[k], slot = at & 1;
+      if (kept[slot] != at) blend_line(job, strip, at, line, lines[slot]);
+      kept[slot] = at;
+      from[k] = lines[slot];
+    }
+    rn_resize_loops()->blend(from[0], from[1], row->weights[1],
+                             (float*)job->to + (i * job->out[1] + strip->begin) * job->depth,
+                             (strip->end - strip->begin) * job->depth);
   }
 }
 
@@ -156,9 +168,15 @@ static void interpolate_row(const resize_job_t* job, const float* image, int64_t
 static void resize_piece(void* arg, int64_t begin, int64_t end) {
   const resize_job_t* job = arg;
   const size_t image_bytes = (size_t)(job->in[0] * job->in[1] * job->depth) * job->item;
-  const size_t row_bytes = (size_t)(job->out[1] * job->depth) * job->item;
-  float small[LINE];
-  float* line = job->lines ? job->lines + begin / job->grain * job->line_size : small;
+  const size_t row_bytes = (size_t)(job->out[1] * job->depth) *
+                           (job->method == RN_RESIZE_NEAREST ? job->item : sizeof(float));
+  _Alignas(64) float small[USUAL];
+  float* line = job->lines ? job->lines + begin / job->grain * job->memory : small;
+  if (job->method == RN_RESIZE_BILINEAR) {
+    for (int64_t i = 0; i < job->strip_count; ++i)
+      bilinear_strip(job, &job->strips[i], begin, end, line);
+    return;
+  }
   for (int64_t i = begin; i < end; ++i) {
     const void* image = (const char*)job->from + (size_t)(i / job->out[0]) * image_bytes;
     void* to = (char*)job->to + (size_t)i * row_bytes;
@@ -173,6 +191,12 @@ static void resize_piece(void* arg, int64_t begin, int64_t end) {
 // stock, contributions to double are double for bicubic and float for bilinear.
 static void interpolation_piece(const resize_job_t* job, const float* from, double* to64,
                                 float* to32) {
+  if (to32 && job->method == RN_RESIZE_BILINEAR) {
+    for (int64_t y = 0; y < job->out[0]; ++y)
+      rn_resize_loops()->spread_columns(from + y * job->out[1] * job->depth, &job->rows[y],
+                                        job->columns, job->out[1], job->in[1], job->depth, to32);
+    return;
+  }
   int taps = job->method == RN_RESIZE_BICUBIC ? RN_IMAGE_TAPS : 2;
   for (int64_t y = 0; y < job->out[0]; ++y)
     for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth)
@@ -204,7 +228,7 @@ static void interpolation_piece(const resize_job_t* job, const float* from, doub
   } while (0)
 
 static void nearest_back_floats(const resize_job_t* job, const float* from, float* to) {
-  const rn_image_loops_t* loops = rn_image_loops();
+  const rn_resize_loops_t* loops = rn_resize_loops();
   for (int64_t y = 0; y < job->out[0]; ++y) {
     float* row = to + job->rows[y].at[0] * job->in[1] * job->depth;
     for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth)
@@ -247,54 +271,25 @@ static void back_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-#define WIDEN(T)                                                                   \
-  for (int64_t i = 0; i < in->count; ++i) out[i] = (float)RN_DATA(in, const T)[i]; \
-  break
-
-static void to_floats(const rn_tensor_t* in, float* out) {
-  switch (in->dtype) {
-    case RN_HALF:
-      rn_vector_table()->widen_half(in->data, out, in->count);
-      break;
-    case RN_BFLOAT16:
-      rn_vector_table()->widen_bfloat16(in->data, out, in->count);
-      break;
-    case RN_DOUBLE:
-      WIDEN(double);
-    case RN_INT8:
-      WIDEN(int8_t);
-    case RN_UINT8:
-      WIDEN(uint8_t);
-    case RN_INT16:
-      WIDEN(int16_t);
-    case RN_UINT16:
-      WIDEN(uint16_t);
-    case RN_INT32:
-      WIDEN(int32_t);
-    case RN_INT64:
-      WIDEN(int64_t);
-    default:
-      memcpy(out, in->data, rn_tensor_bytes(in));
-  }
-}
-
 // Computes the taps and runs |piece| over |count| rows or images.
 static rn_status_t run(rn_kernel_ctx_t* ctx, resize_job_t* job, int64_t count, double each,
                        void (*piece)(void*, int64_t, int64_t)) {
   rn_tensor_t memory = {0}, lines = {0};
-  int64_t bytes = (job->out[0] + job->out[1]) * (int64_t)sizeof(rn_image_taps_t);
+  int64_t bytes = (job->out[0] + job->out[1]) * (int64_t)sizeof(rn_image_taps_t) +
+                  job->out[1] * (int64_t)sizeof(resize_strip_t);
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &memory));
   rn_image_taps_t* taps = memory.data;
   rn_resize_find_taps(job->method, ctx->state, job->in[0], job->out[0], taps);
   rn_resize_find_taps(job->method, ctx->state, job->in[1], job->out[1], taps + job->out[0]);
   job->rows = taps;
   job->columns = taps + job->out[0];
+  job->strips = (resize_strip_t*)(taps + job->out[0] + job->out[1]);
   job->grain = each >= PIECE_PRODUCTS ? 1 : (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1;
-  job->line_size = longest_line(job);
+  find_strips(job);
   rn_status_t status = RN_OK;
-  if (job->line_size > LINE) {
+  if (job->memory > USUAL) {
     int64_t floats = 0;
-    if (rn_mul_i64_ok(count / job->grain + 1, job->line_size, &floats))
+    if (rn_mul_i64_ok(count / job->grain + 1, job->memory, &floats))
       status = rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &floats}, &lines);
     else
       status = rn_out_of_memory();
@@ -327,15 +322,17 @@ static rn_status_t resize(rn_kernel_ctx_t* ctx, rn_resize_method_t method) {
   job.to = sizes.result->data;
   // An image of the same size is the same image, what is not finite included.
   if (method == RN_RESIZE_BILINEAR && job.in[0] == job.out[0] && job.in[1] == job.out[1]) {
-    to_floats(images, job.to);
+    rn_image_widen(images->dtype, images->data, job.to, images->count);
     return RN_OK;
   }
   if (method == RN_RESIZE_NEAREST) {
     job.item = rn_dtype_size(images->dtype);
-  } else if (images->dtype != RN_FLOAT) {
-    RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, rn_tensor_shape(images), &floats));
-    to_floats(images, floats.data);
-    job.from = floats.data;
+  } else if (method == RN_RESIZE_BILINEAR) {
+    job.item = rn_dtype_size(images->dtype);
+  } else {
+    const float* from = NULL;
+    RN_RETURN_IF_ERROR(rn_image_floats(ctx, images, &floats, &from));
+    job.from = from;
   }
   job.scale = 1 / (rn_resize_area_scale(ctx->state, job.in[0], job.out[0]) *
                    rn_resize_area_scale(ctx->state, job.in[1], job.out[1]));
@@ -367,9 +364,9 @@ static rn_status_t run_back(rn_kernel_ctx_t* ctx, resize_job_t* job, const rn_te
     job->to = sums.data;
   }
   if (rn_ok(status) && dy->dtype != RN_FLOAT && is_narrow) {
-    status = rn_temp(ctx, RN_FLOAT, rn_tensor_shape(dy), &floats);
-    if (rn_ok(status)) to_floats(dy, floats.data);
-    job->from = floats.data;
+    const float* from = NULL;
+    status = rn_image_floats(ctx, dy, &floats, &from);
+    job->from = from;
   }
   if (rn_ok(status)) {
     size_t item = is_narrow ? sizeof(float) : rn_dtype_size(dx->dtype);

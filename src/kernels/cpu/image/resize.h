@@ -4,7 +4,7 @@
 #define RUNNEL_KERNELS_CPU_IMAGE_RESIZE_H_
 
 #include "framework/kernel.h"
-#include "kernels/cpu/isa/image.h"
+#include "kernels/cpu/isa/resize.h"
 
 // The state of all resizing kernels.
 typedef struct rn_resize_attrs_t {

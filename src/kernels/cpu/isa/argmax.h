@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_
 #define RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_
 
+#include "kernels/cpu/isa.h"
 #include "tensor/dtype.h"
 
 #define RN_ARGMAX_COLUMNS 512
@@ -15,10 +16,6 @@ typedef void (*rn_argmax_fn_t)(const void* in, int64_t rows, int64_t stride, int
 typedef struct rn_argmax_table_t {
   rn_argmax_fn_t fn[2][RN_DTYPE_COUNT];  // max, min
 } rn_argmax_table_t;
-extern const rn_argmax_table_t rn_argmax_table_base;
-#ifdef __x86_64__
-extern const rn_argmax_table_t rn_argmax_table_avx2;
-extern const rn_argmax_table_t rn_argmax_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_argmax_table_t, rn_argmax_table_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_

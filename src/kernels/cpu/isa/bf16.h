@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 // B is packed in strips of 16 columns. A strip has one block of 64 bytes for every 2 rows of B: 2
 // elements per column. The rows are filled up with zeros to a multiple of RN_BF16_BLOCK.
 #define RN_BF16_STRIP 16
@@ -56,10 +58,6 @@ typedef struct rn_bf16_table_t {
                  int64_t to_step);
 } rn_bf16_table_t;
 
-extern const rn_bf16_table_t rn_bf16_base;
-#ifdef __x86_64__
-extern const rn_bf16_table_t rn_bf16_avx2;
-extern const rn_bf16_table_t rn_bf16_avx512;
-#endif
+RN_ISA_DECLARE(rn_bf16_table_t, rn_bf16_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_BF16_H_

@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_BIAS_H_
 #define RUNNEL_KERNELS_CPU_ISA_BIAS_H_
 
+#include "kernels/cpu/isa.h"
 #include "tensor/dtype.h"
 
 typedef struct rn_bias_fns_t {
@@ -17,10 +18,6 @@ typedef struct rn_bias_fns_t {
 } rn_bias_fns_t;
 
 // Rows for float, double and the unsigned integers; the signed ones use the unsigned rows.
-extern const rn_bias_fns_t rn_bias_base[RN_DTYPE_COUNT];
-#ifdef __x86_64__
-extern const rn_bias_fns_t rn_bias_avx2[RN_DTYPE_COUNT];
-extern const rn_bias_fns_t rn_bias_avx512[RN_DTYPE_COUNT];
-#endif
+RN_ISA_DECLARE(rn_bias_fns_t, rn_bias_, [RN_DTYPE_COUNT]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_BIAS_H_

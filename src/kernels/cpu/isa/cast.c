@@ -45,6 +45,12 @@ static inline uint64_t to_u64(double x) {
 #define FLOAT_SRC_I64(x) to_i64_f(x)
 #define FLOAT_SRC_U64(x) to_u64(x)
 #define FLOAT_SRC_BOOL(x) ((x) != 0)
+#define SINGLE_SRC_F32(x) FLOAT_SRC_F32(x)
+#define SINGLE_SRC_F64(x) FLOAT_SRC_F64(x)
+#define SINGLE_SRC_I32(x) FLOAT_SRC_I32(x)
+#define SINGLE_SRC_I64(x) FLOAT_SRC_I64(x)
+#define SINGLE_SRC_U64(x) FLOAT_SRC_U64(x)
+#define SINGLE_SRC_BOOL(x) FLOAT_SRC_BOOL(x)
 #define DOUBLE_SRC_F32(x) ((float)(x))
 #define DOUBLE_SRC_F64(x) (x)
 #define DOUBLE_SRC_I32(x) to_i32(x)
@@ -65,7 +71,7 @@ static inline uint64_t to_u64(double x) {
 #define REAL_SOURCES(X)                                    \
   X(f16, uint16_t, HALF, rn_half_to_float, FLOAT)          \
   X(bf16, uint16_t, BFLOAT16, rn_bfloat16_to_float, FLOAT) \
-  X(f32, float, FLOAT, SAME, FLOAT)                        \
+  X(f32, float, FLOAT, SAME, SINGLE)                       \
   X(f64, double, DOUBLE, SAME, DOUBLE)                     \
   X(i8, int8_t, INT8, SAME, INT)                           \
   X(i16, int16_t, INT16, SAME, INT)                        \
@@ -94,20 +100,54 @@ static inline uint64_t to_u64(double x) {
     }                                              \
   }
 
-#define CASTS_FROM(S, T, D, LOAD, FAMILY)                                     \
-  CAST(S, T, LOAD, f16, uint16_t, rn_float_to_half(FAMILY##_SRC_F32(x)))      \
-  CAST(S, T, LOAD, bf16, uint16_t, rn_float_to_bfloat16(FAMILY##_SRC_F32(x))) \
-  CAST(S, T, LOAD, f32, float, FAMILY##_SRC_F32(x))                           \
-  CAST(S, T, LOAD, f64, double, FAMILY##_SRC_F64(x))                          \
-  CAST(S, T, LOAD, i8, int8_t, (int8_t)FAMILY##_SRC_I32(x))                   \
-  CAST(S, T, LOAD, i16, int16_t, (int16_t)FAMILY##_SRC_I32(x))                \
-  CAST(S, T, LOAD, i32, int32_t, FAMILY##_SRC_I32(x))                         \
-  CAST(S, T, LOAD, i64, int64_t, FAMILY##_SRC_I64(x))                         \
-  CAST(S, T, LOAD, u8, uint8_t, (uint8_t)FAMILY##_SRC_I32(x))                 \
-  CAST(S, T, LOAD, u16, uint16_t, (uint16_t)FAMILY##_SRC_I32(x))              \
-  CAST(S, T, LOAD, u32, uint32_t, (uint32_t)FAMILY##_SRC_I64(x))              \
-  CAST(S, T, LOAD, u64, uint64_t, FAMILY##_SRC_U64(x))                        \
-  CAST(S, T, LOAD, b, uint8_t, FAMILY##_SRC_BOOL(x))
+#define TO_I32_FLOAT(S, T, LOAD, DS, DT, FAMILY) CAST(S, T, LOAD, DS, DT, (DT)FAMILY##_SRC_I32(x))
+#define TO_I32_DOUBLE TO_I32_FLOAT
+#define TO_I32_INT TO_I32_FLOAT
+// The instruction gives the least int32 by itself where a float does not fit.
+#if defined(RN_ISA_avx2) || defined(RN_ISA_avx512)
+static inline int64_t f32_to_whole(const float* in, int64_t n, int32_t* out) {
+  enum { WIDTH = 8 };
+  int64_t i = 0;
+  for (; i + WIDTH <= n; i += WIDTH)
+    _mm256_storeu_si256((__m256i*)(out + i), _mm256_cvttps_epi32(_mm256_loadu_ps(in + i)));
+  for (; i < n; ++i) out[i] = to_i32_f(in[i]);
+  return n;
+}
+#define TO_I32_SINGLE(S, T, LOAD, DS, DT, FAMILY)                       \
+  static void S##_to_##DS(ARGS) {                                       \
+    (void)arg;                                                          \
+    (void)steps;                                                        \
+    enum { BLOCK = 512 };                                               \
+    int32_t whole[BLOCK];                                               \
+    const float* from = in[0];                                          \
+    DT* to = out;                                                       \
+    if (sizeof *to == sizeof *whole) {                                  \
+      f32_to_whole(from, n, out);                                       \
+      return;                                                           \
+    }                                                                   \
+    for (int64_t i = 0, count; i < n; i += count, from += count) {      \
+      count = f32_to_whole(from, n - i < BLOCK ? n - i : BLOCK, whole); \
+      for (int64_t j = 0; j < count; ++j) to[i + j] = (DT)whole[j];     \
+    }                                                                   \
+  }
+#else
+#define TO_I32_SINGLE TO_I32_FLOAT
+#endif
+
+#define CASTS_FROM(S, T, D, LOAD, FAMILY)                                                \
+  CAST(S, T, LOAD, f16, uint16_t, rn_float_to_half(FAMILY##_SRC_F32(x)))                 \
+  CAST(S, T, LOAD, bf16, uint16_t, rn_float_to_bfloat16(FAMILY##_SRC_F32(x)))            \
+  CAST(S, T, LOAD, f32, float, FAMILY##_SRC_F32(x))                                      \
+  CAST(S, T, LOAD, f64, double, FAMILY##_SRC_F64(x))                                     \
+  TO_I32_##FAMILY(S, T, LOAD, i8, int8_t, FAMILY)                                        \
+      TO_I32_##FAMILY(S, T, LOAD, i16, int16_t, FAMILY)                                  \
+          TO_I32_##FAMILY(S, T, LOAD, i32, int32_t, FAMILY)                              \
+              CAST(S, T, LOAD, i64, int64_t, FAMILY##_SRC_I64(x))                        \
+                  TO_I32_##FAMILY(S, T, LOAD, u8, uint8_t, FAMILY)                       \
+                      TO_I32_##FAMILY(S, T, LOAD, u16, uint16_t, FAMILY)                 \
+                          CAST(S, T, LOAD, u32, uint32_t, (uint32_t)FAMILY##_SRC_I64(x)) \
+                              CAST(S, T, LOAD, u64, uint64_t, FAMILY##_SRC_U64(x))       \
+                                  CAST(S, T, LOAD, b, uint8_t, FAMILY##_SRC_BOOL(x))
 SOURCES(CASTS_FROM)
 
 // To complex numbers: the imaginary part is 0, or the source's.

@@ -1,6 +1,8 @@
 // Convolutions: patches of images as rows of a matrix, and the steps after a convolution.
 #include "kernels/cpu/isa/conv.h"
 
+#include <string.h>
+
 #include "kernels/cpu/isa/isa.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -13,17 +15,34 @@
 #define REGISTERS 3
 #endif
 
+// The last elements once more, rather than a part of a register: stores of parts are slow.
+INLINE void copy_ends(const float* from, float* to, int64_t n, int count) {
+  float first[8], last[8];
+  memcpy(first, from, (size_t)count * sizeof *to);
+  memcpy(last, from + n - count, (size_t)count * sizeof *to);
+  memcpy(to, first, (size_t)count * sizeof *to);
+  memcpy(to + n - count, last, (size_t)count * sizeof *to);
+}
+
 INLINE void copy(const float* from, float* to, int64_t n) {
-  int64_t i = 0;
-  for (; i + F32_WIDTH <= n; i += F32_WIDTH) F32_STORE(to + i, F32_LOAD(from + i));
-  if (i < n) F32_STORE_N(to + i, F32_LOAD_N(from + i, n - i), n - i);
+  if (n >= F32_WIDTH) {
+    for (int64_t i = 0; i + F32_WIDTH < n; i += F32_WIDTH) F32_STORE(to + i, F32_LOAD(from + i));
+    F32_STORE(to + n - F32_WIDTH, F32_LOAD(from + n - F32_WIDTH));
+  } else if (n >= 8) {
+    copy_ends(from, to, n, 8);
+  } else if (n >= 4) {
+    copy_ends(from, to, n, 4);
+  } else if (n >= 2) {
+    copy_ends(from, to, n, 2);
+  } else if (n == 1) {
+    *to = *from;
+  }
 }
 
 INLINE void clear(float* to, int64_t n) {
-  const vf32_t zero = F32_SET1(0);
-  int64_t i = 0;
-  for (; i + F32_WIDTH <= n; i += F32_WIDTH) F32_STORE(to + i, zero);
-  if (i < n) F32_STORE_N(to + i, zero, n - i);
+  static const float from[F32_WIDTH < 8 ? 8 : F32_WIDTH] = {0};
+  for (; n > F32_WIDTH; n -= F32_WIDTH, to += F32_WIDTH) F32_STORE(to, F32_SET1(0));
+  copy(from, to, n);
 }
 
 INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -71,25 +90,92 @@ INLINE void next_pixel(const rn_conv_t* conv, int64_t* image, int64_t* row, int6
   ++*image;
 }
 
+// |count| patches, of which |rows| rows of |span| elements are copied. |ends|: 4 or 8 if a row has
+// at least as many elements and at most twice as many, which saves its branches; else 0.
+INLINE void copy_patches(const float* from, int64_t step, int64_t width, int64_t count,
+                         int64_t rows, int64_t span, int ends, float* to, int64_t to_row) {
+  for (int64_t p = 0; p < count; ++p, from += step, to += to_row) {
+    const float* row = from;
+    float* at = to;
+    for (int64_t i = 0; i < rows; ++i, row += width, at += span) {
+      if (ends == 8)
+        copy_ends(row, at, span, 8);
+      else if (ends == 4)
+        copy_ends(row, at, span, 4);
+      else
+        copy(row, at, span);
+    }
+  }
+}
+
+// The patches of columns [begin, end) of a line of the result, for a filter without dilation:
+// |above| rows of the filter are above the image, and those from |below| on are below it. |x| is
+// the first line inside.
+INLINE void line_patches(const rn_conv_t* conv, const float* x, int64_t above, int64_t below,
+                         int64_t begin, int64_t end, float* to, int64_t to_row) {
+  const rn_window_axis_t* columns = &conv->columns;
+  const int64_t depth = conv->in_depth, span = columns->filter * depth;
+  const int64_t width = columns->in * depth, step = columns->stride * depth;
+  const int64_t rows = conv->rows.filter, inner = below - above;
+  for (int64_t column = begin, count; column < end; column += count, to += count * to_row) {
+    const int64_t left = column * columns->stride - columns->before;
+    const int64_t room = columns->in - columns->filter - left;
+    const float* from = x + left * depth;
+    float* at = to + above * span;
+    if (left >= 0 && room >= 0) {  // all columns inside, and so for some pixels after this one
+      count = least(room / columns->stride + 1, end - column);
+      if (span >= 8 && span <= 16)
+        copy_patches(from, step, width, count, inner, span, 8, at, to_row);
+      else if (span >= 4 && span < 8)
+        copy_patches(from, step, width, count, inner, span, 4, at, to_row);
+      else
+        copy_patches(from, step, width, count, inner, span, 0, at, to_row);
+    } else {
+      count = 1;
+      const int64_t inside = least(most(-left, 0), columns->filter) * depth;
+      const int64_t outside = most(least(columns->filter, columns->in - left) * depth, inside);
+      for (int64_t i = above; i < below; ++i, from += width, at += span) {
+        if (inside > 0) clear(at, inside);
+        copy(from + inside, at + inside, outside - inside);
+        if (outside < span) clear(at + outside, span - outside);
+      }
+    }
+    for (int64_t p = 0; p < count && inner < rows; ++p) {
+      clear(to + p * to_row, above * span);
+      clear(to + p * to_row + below * span, (rows - below) * span);
+    }
+  }
+}
+
+static void whole_patches(const rn_conv_t* conv, const float* x, int64_t begin, int64_t end,
+                          float* to, int64_t to_row) {
+  const rn_window_axis_t *rows = &conv->rows, *columns = &conv->columns;
+  const int64_t width = columns->in * conv->in_depth;
+  for (int64_t pixel = begin, count; pixel < end; pixel += count, to += count * to_row) {
+    const int64_t line = pixel / columns->out, column = pixel % columns->out;
+    const int64_t top = line % rows->out * rows->stride - rows->before;
+    const int64_t above = least(most(-top, 0), rows->filter);
+    const int64_t below = most(least(rows->filter, rows->in - top), above);
+    count = least(columns->out - column, end - pixel);
+    line_patches(conv, x + (line / rows->out * rows->in + top + above) * width, above, below,
+                 column, column + count, to, to_row);
+  }
+}
+
 static void patches(const rn_conv_t* conv, const float* x, int64_t begin, int64_t end,
                     int64_t first, int64_t last, float* to, int64_t to_row) {
   const rn_window_axis_t *rows = &conv->rows, *columns = &conv->columns;
   int64_t span = columns->filter * conv->in_depth, width = columns->in * conv->in_depth;
   int64_t size = rows->out * columns->out, image = begin / size;
   int64_t y_row = begin % size / columns->out, y_column = begin % columns->out;
-  const bool is_whole =
-      first == 0 && last == rows->filter * span && rows->dilation == 1 && columns->dilation == 1;
+  if (first == 0 && last == rows->filter * span && rows->dilation == 1 && columns->dilation == 1) {
+    whole_patches(conv, x, begin, end, to, to_row);
+    return;
+  }
   for (int64_t pixel = begin; pixel < end; ++pixel, to += to_row) {
     int64_t top = y_row * rows->stride - rows->before;
     int64_t left = y_column * columns->stride - columns->before;
     float* at = to;
-    if (is_whole && top >= 0 && top + rows->filter <= rows->in && left >= 0 &&
-        left + columns->filter <= columns->in) {  // most patches of few channels
-      const float* from = x + (image * rows->in + top) * width + left * conv->in_depth;
-      for (int64_t i = 0; i < rows->filter; ++i, from += width, at += span) copy(from, at, span);
-      next_pixel(conv, &image, &y_row, &y_column);
-      continue;
-    }
     for (int64_t i = first / span; i * span < last; ++i) {
       int64_t row = top + i * rows->dilation;
       bool is_inside = row >= 0 && row < rows->in;

@@ -3,6 +3,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_CONV_H_
 #define RUNNEL_KERNELS_CPU_ISA_CONV_H_
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/nn/conv.h"
 
 typedef struct rn_conv_fns_t {
@@ -23,10 +24,6 @@ typedef struct rn_conv_fns_t {
   void (*add)(const float* from, int64_t step, float* to, int64_t rows, int64_t n);
 } rn_conv_fns_t;
 
-extern const rn_conv_fns_t rn_conv_base[1];
-#ifdef __x86_64__
-extern const rn_conv_fns_t rn_conv_avx2[1];
-extern const rn_conv_fns_t rn_conv_avx512[1];
-#endif
+RN_ISA_DECLARE(rn_conv_fns_t, rn_conv_, [1]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_CONV_H_

@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
 #define RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/nn/window.h"
 
 // Convolves each channel of x with |multiplier| filters: y's channels are [depth, multiplier], the
@@ -19,10 +20,6 @@ typedef struct rn_depthwise_fns_t {
   rn_depthwise_fn_t forward, input, filter;
 } rn_depthwise_fns_t;
 
-extern const rn_depthwise_fns_t rn_depthwise_base[RN_DTYPE_COUNT];
-#ifdef __x86_64__
-extern const rn_depthwise_fns_t rn_depthwise_avx2[RN_DTYPE_COUNT];
-extern const rn_depthwise_fns_t rn_depthwise_avx512[RN_DTYPE_COUNT];
-#endif
+RN_ISA_DECLARE(rn_depthwise_fns_t, rn_depthwise_, [RN_DTYPE_COUNT]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_

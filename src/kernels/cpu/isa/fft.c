@@ -51,18 +51,21 @@ static inline void turn_f64(v4f64_t* v) {
 #define V v8f32_t
 #define V_ANY v8f32_any_t
 #define WIDE 8
+#define REVERSED(v) __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0)
 #define N(name) name##_f32
 #include "kernels/cpu/isa/fft_body.h"
 #undef T
 #undef V
 #undef V_ANY
 #undef WIDE
+#undef REVERSED
 #undef N
 
 #define T double
 #define V v4f64_t
 #define V_ANY v4f64_any_t
 #define WIDE 4
+#define REVERSED(v) __builtin_shufflevector(v, v, 3, 2, 1, 0)
 #define N(name) name##_f64
 #include "kernels/cpu/isa/fft_body.h"
 

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 // Lengths are below 2^48, so that there are fewer passes than this.
 #define RN_FFT_MAX_PASSES 48
 // The largest prime factor that a pass handles; lengths with larger ones are convolutions.
@@ -68,9 +70,6 @@ typedef struct rn_fft_fns_t {
 
 typedef enum rn_fft_width_t { RN_FFT_FLOAT, RN_FFT_DOUBLE, RN_FFT_WIDTHS } rn_fft_width_t;
 
-extern const rn_fft_fns_t rn_fft_base[RN_FFT_WIDTHS];
-#ifdef __x86_64__
-extern const rn_fft_fns_t rn_fft_avx2[RN_FFT_WIDTHS];
-#endif
+RN_ISA_DECLARE(rn_fft_fns_t, rn_fft_, [RN_FFT_WIDTHS]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_FFT_H_

@@ -330,6 +330,17 @@ static void N(turn_out)(const void* in_re, const void* in_im, void* const* out, 
   yr[A] = er + (dr * c[k] - di * s[k]);                       \
   yi[A] = ei + (dr * s[k] + di * c[k]);
 
+// WIDE elements from |A| on, and backwards those from |B| on.
+#define AHEAD_AT(x, i) (*(const V_ANY*)((x) + (i)))
+#define BACK_AT(x, i) REVERSED((V)AHEAD_AT(x, i))
+#define FROM_HALF_WIDE(A, B)                                            \
+  const V ar = AHEAD_AT(a, A), ai = AHEAD_AT(b, A), br = BACK_AT(a, B); \
+  const V bi = BACK_AT(b, B), ck = AHEAD_AT(c, A), sk = AHEAD_AT(s, A); \
+  const V er = (ar + br) * (T)0.5, ei = (ai - bi) * (T)0.5;             \
+  const V dr = (ai + bi) * (T)0.5, di = (br - ar) * (T)0.5;             \
+  *(V_ANY*)(yr + (A)) = er + (dr * ck - di * sk);                       \
+  *(V_ANY*)(yi + (A)) = ei + (dr * sk + di * ck);
+
 static void N(from_half)(const void* re, const void* im, const void* roots, void* out_re,
                          void* out_im, int64_t h, int64_t lanes) {
   const T* restrict a = re, * restrict b = im, * restrict c = roots, * restrict s = c + h + 1;
@@ -339,7 +350,11 @@ static void N(from_half)(const void* re, const void* im, const void* roots, void
     yr[h * lanes + q] = a[q] - b[q], yi[h * lanes + q] = 0;
   }
   if (lanes == 1) {
-    for (int64_t k = 1; k < h; ++k) {
+    int64_t k = 1;
+    for (; k + WIDE <= h; k += WIDE) {
+      FROM_HALF_WIDE(k, h - k - WIDE + 1)
+    }
+    for (; k < h; ++k) {
       FROM_HALF(k, h - k)
     }
     return;
@@ -355,6 +370,13 @@ static void N(from_half)(const void* re, const void* im, const void* roots, void
   a[A] = er - (di * c[k] - dr * s[k]);      \
   b[A] = ei + (dr * c[k] + di * s[k]);
 
+#define TO_HALF_WIDE(A, B)                                                 \
+  const V ar = AHEAD_AT(xr, A), ai = AHEAD_AT(xi, A), br = BACK_AT(xr, B); \
+  const V bi = BACK_AT(xi, B), ck = AHEAD_AT(c, A), sk = AHEAD_AT(s, A);   \
+  const V er = ar + br, ei = ai - bi, dr = ar - br, di = ai + bi;          \
+  *(V_ANY*)(a + (A)) = er - (di * ck - dr * sk);                           \
+  *(V_ANY*)(b + (A)) = ei + (dr * ck + di * sk);
+
 static void N(to_half)(const void* in_re, const void* in_im, const void* roots, void* re, void* im,
                        int64_t h, int64_t lanes) {
   const T* restrict xr = in_re, * restrict xi = in_im, * restrict c = roots, * restrict s = c + h + 1;
@@ -364,7 +386,11 @@ static void N(to_half)(const void* in_re, const void* in_im, const void* roots, 
     b[q] = xr[q] - xr[h * lanes + q];
   }
   if (lanes == 1) {
-    for (int64_t k = 1; k < h; ++k) {
+    int64_t k = 1;
+    for (; k + WIDE <= h; k += WIDE) {
+      TO_HALF_WIDE(k, h - k - WIDE + 1)
+    }
+    for (; k < h; ++k) {
       TO_HALF(k, h - k)
     }
     return;
@@ -399,3 +425,7 @@ static void N(mirror)(void* re, void* im, int64_t n, int64_t lanes) {
 #undef LANE_AT
 #undef FROM_HALF
 #undef TO_HALF
+#undef AHEAD_AT
+#undef BACK_AT
+#undef FROM_HALF_WIDE
+#undef TO_HALF_WIDE

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 // Copies rows |begin| to |end| of the result: row i is the |row| bytes at index i of |params|. The
 // caller checked the indices; those in [end, count) serve only for prefetching.
 typedef void (*rn_gather_rows_fn_t)(const char* params, const void* indices, int64_t begin,
@@ -18,10 +20,6 @@ typedef struct rn_gather_table_t {
   rn_gather_check_fn_t check[3];
 } rn_gather_table_t;
 
-extern const rn_gather_table_t rn_gather_table_base;
-#ifdef __x86_64__
-extern const rn_gather_table_t rn_gather_table_avx2;
-extern const rn_gather_table_t rn_gather_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_gather_table_t, rn_gather_table_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_GATHER_H_

@@ -59,6 +59,8 @@ typedef int64_t m64_t;
 // of a strip to prefetch ahead.
 #define PANEL_STRIPS 2
 #define PANEL_ROWS_AHEAD 12
+// Rows of B to fetch ahead when narrow strips of it are packed.
+#define PACKED_ROWS_AHEAD 8
 // Rows of B longer than this are read unpacked this many at a time: as many streams as recent CPUs
 // track.
 #define LONG_ROW_BYTES 1024

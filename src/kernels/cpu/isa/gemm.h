@@ -3,6 +3,7 @@
 #define RUNNEL_KERNELS_CPU_ISA_GEMM_H_
 
 #include "framework/gemm_way.h"
+#include "kernels/cpu/isa.h"
 #include "tensor/dtype.h"
 
 // C = op(A) op(B), or a part of it. Elements of op(A) and op(B) are found by their steps: one of
@@ -47,10 +48,6 @@ typedef struct rn_gemm_table_t {
   rn_gemm_fn_t fn[RN_DTYPE_COUNT];
 } rn_gemm_table_t;
 
-extern const rn_gemm_table_t rn_gemm_base;
-#ifdef __x86_64__
-extern const rn_gemm_table_t rn_gemm_avx2;
-extern const rn_gemm_table_t rn_gemm_avx512;
-#endif
+RN_ISA_DECLARE(rn_gemm_table_t, rn_gemm_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_GEMM_H_

@@ -318,6 +318,14 @@ static void pack_strip_(const T* b, int64_t b_row, int64_t b_column, int64_t k, 
           STORE(panel + j * W, LOAD(b + j * W));
     return;
   }
+  if (b_column == 1 && columns % W == 0) {  // rows too short for the processor to fetch ahead
+    for (int64_t p = 0; p < k; ++p, panel += STRIP, b += b_row)
+      for (int64_t j = 0; j < columns; j += W) {
+        __builtin_prefetch(b + PACKED_ROWS_AHEAD * b_row + j);
+        STORE(panel + j, LOAD(b + j));
+      }
+    return;
+  }
   if (b_column == 1) {
     for (int64_t p = 0; p < k; ++p, panel += STRIP, b += b_row)
       memcpy(panel, b, (size_t)columns * sizeof *b);

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 // B is packed in strips of 16 columns. A strip has one block of 64 bytes for every 4 rows of B: 4
 // bytes per column. The rows are filled up with zeros to a multiple of RN_LEVELS_BLOCK.
 #define RN_LEVELS_STRIP 16
@@ -89,10 +91,6 @@ typedef struct rn_levels_table_t {
   void (*to_floats)(const rn_levels_scale_t* scale, const uint8_t* x, int64_t count, float* y);
 } rn_levels_table_t;
 
-extern const rn_levels_table_t rn_levels_base;
-#ifdef __x86_64__
-extern const rn_levels_table_t rn_levels_avx2;
-extern const rn_levels_table_t rn_levels_avx512;
-#endif
+RN_ISA_DECLARE(rn_levels_table_t, rn_levels_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_LEVELS_H_

@@ -16,7 +16,7 @@
 
 // A tile of C stays in registers over all of k. Each element is the same chain of operations
 // wherever its tile begins, so no partitioning changes a bit. |rest|: elements of the last
-// register, 0 for all. Tiles of four rows are two registers wide: so many sums fit the registers of
+// register, 0 for all. Tiles of four rows are two registers wide: these sums fit the registers of
 // all levels.
 #define TILE(T, S, V, W, LOAD, STORE, SET1, LOAD_N, STORE_N)                                      \
   static inline __attribute__((always_inline)) void tile_##S(                                     \
@@ -181,7 +181,8 @@
   static void divide_##S(void* x, int64_t stride, int64_t count, const void* by, bool conjugate) { \
     T divisor = *(const T*)by, *to = x;                                                            \
     if (conjugate) divisor = conjugate_##S(divisor);                                               \
-    for (int64_t i = 0; i < count; ++i) to[i * stride] /= divisor;                                 \
+    for (int64_t i = 0; stride == 1 && i < count; ++i) to[i] /= divisor;                           \
+    for (int64_t i = 0; stride != 1 && i < count; ++i) to[i * stride] /= divisor;                  \
   }                                                                                                \
   static void multiply_##S(void* x, const void* by) { *(T*)x *= *(const T*)by; }                   \
   static bool is_zero_##S(const void* x) { return *(const T*)x == 0; }                             \

@@ -3,6 +3,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_LINALG_H_
 #define RUNNEL_KERNELS_CPU_ISA_LINALG_H_
 
+#include "kernels/cpu/isa.h"
 #include "tensor/dtype.h"
 
 // C -= A B. Element (i, k) of A is a[i * a_row + k * a_column], conjugated if requested.
@@ -32,10 +33,6 @@ typedef struct rn_linalg_fns_t {
   void (*rotate)(void* x, void* y, double c, double s, int64_t n);
 } rn_linalg_fns_t;
 
-extern const rn_linalg_fns_t rn_linalg_base[RN_DTYPE_COUNT];
-#ifdef __x86_64__
-extern const rn_linalg_fns_t rn_linalg_avx2[RN_DTYPE_COUNT];
-extern const rn_linalg_fns_t rn_linalg_avx512[RN_DTYPE_COUNT];
-#endif
+RN_ISA_DECLARE(rn_linalg_fns_t, rn_linalg_, [RN_DTYPE_COUNT]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_LINALG_H_

@@ -60,6 +60,8 @@ STEPS(move_wide_t, 16)
 
 // A block reads and writes whole cache lines on both sides.
 #define BLOCK 16
+// Rows are far apart, so the processor does not see which line comes next.
+#define AHEAD 48
 
 #define TRANSPOSE_REST(T, S)                                                                   \
   static void transpose_rest_##S(const char* src, int64_t from_row, char* dst, int64_t to_row, \
@@ -75,6 +77,7 @@ TRANSPOSE_REST(uint32_t, 4)
 TRANSPOSE_REST(uint64_t, 8)
 TRANSPOSE_REST(move_wide_t, 16)
 
+#define UNROLL _Pragma("GCC unroll 16")
 #if defined(RN_ISA_avx2) || defined(RN_ISA_avx512)
 // Transposes 8 x 8 in registers: pairs, then quads, then halves.
 static inline void tile8_4(const char* src, int64_t from_row, char* dst, int64_t to_row) {
@@ -97,6 +100,19 @@ static inline void tile8_4(const char* src, int64_t from_row, char* dst, int64_t
   }
 }
 
+// Less than a block of rows or columns: tiles, and what is left of them.
+static void transpose_edge_4(const char* src, int64_t from_row, char* dst, int64_t to_row,
+                             int64_t rows, int64_t columns) {
+  const int64_t whole_rows = rows / 8 * 8, whole_columns = columns / 8 * 8;
+  for (int64_t r = 0; r < whole_rows; r += 8)
+    for (int64_t c = 0; c < whole_columns; c += 8)
+      tile8_4(src + c * from_row + r * 4, from_row, dst + r * to_row + c * 4, to_row);
+  transpose_rest_4(src + whole_columns * from_row, from_row, dst + whole_columns * 4, to_row,
+                   whole_rows, columns - whole_columns);
+  transpose_rest_4(src + whole_rows * 4, from_row, dst + whole_rows * to_row, to_row,
+                   rows - whole_rows, columns);
+}
+
 static inline void tile4_8(const char* src, int64_t from_row, char* dst, int64_t to_row) {
   __m256d a[4], b[4];
   for (int i = 0; i < 4; ++i) a[i] = _mm256_loadu_pd((const double*)(src + i * from_row));
@@ -111,17 +127,49 @@ static inline void tile4_8(const char* src, int64_t from_row, char* dst, int64_t
   }
 }
 
+#if defined(RN_ISA_avx512)
+// Pairs, quads, then quarters of registers twice. Whole lines are read and written once: where rows
+// are a power of two apart, they evict each other from the L1 cache.
+static inline void block_4(const char* src, int64_t from_row, char* dst, int64_t to_row) {
+  __m512 a[BLOCK], b[BLOCK];
+  UNROLL for (int i = 0; i < BLOCK; ++i) a[i] = _mm512_loadu_ps(src + i * from_row);
+  UNROLL for (int i = 0; i < BLOCK; i += 2) {
+    b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+    b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+  }
+  UNROLL for (int i = 0; i < BLOCK; i += 4) {
+    a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44);
+    a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xee);
+    a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+    a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+  }
+  UNROLL for (int i = 0; i < 4; ++i) {
+    b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
+    b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd);
+    b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
+    b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd);
+  }
+  UNROLL for (int i = 0; i < 4; ++i) {
+    _mm512_storeu_ps(dst + i * to_row, _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88));
+    _mm512_storeu_ps(dst + (i + 4) * to_row, _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0x88));
+    _mm512_storeu_ps(dst + (i + 8) * to_row, _mm512_shuffle_f32x4(b[i], b[i + 8], 0xdd));
+    _mm512_storeu_ps(dst + (i + 12) * to_row, _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0xdd));
+  }
+}
+#else
 static inline void block_4(const char* src, int64_t from_row, char* dst, int64_t to_row) {
   for (int r = 0; r < BLOCK; r += 8)
     for (int c = 0; c < BLOCK; c += 8)
       tile8_4(src + c * from_row + r * 4, from_row, dst + r * to_row + c * 4, to_row);
 }
+#endif
 static inline void block_8(const char* src, int64_t from_row, char* dst, int64_t to_row) {
   for (int r = 0; r < BLOCK; r += 4)
     for (int c = 0; c < BLOCK; c += 4)
       tile4_8(src + c * from_row + r * 8, from_row, dst + r * to_row + c * 8, to_row);
 }
 #else
+#define transpose_edge_4 transpose_rest_4
 #define block_4(src, from_row, dst, to_row) \
   transpose_rest_4(src, from_row, dst, to_row, BLOCK, BLOCK)
 #define block_8(src, from_row, dst, to_row) \
@@ -134,19 +182,27 @@ static inline void block_8(const char* src, int64_t from_row, char* dst, int64_t
 #define block_16(src, from_row, dst, to_row) \
   transpose_rest_16(src, from_row, dst, to_row, BLOCK, BLOCK)
 
+#define transpose_edge_1 transpose_rest_1
+#define transpose_edge_2 transpose_rest_2
+#define transpose_edge_8 transpose_rest_8
+#define transpose_edge_16 transpose_rest_16
+
 #define TRANSPOSE(SIZE)                                                                         \
   static void transpose_##SIZE(const char* src, int64_t from_row, char* dst, int64_t to_row,    \
                                int64_t rows, int64_t columns) {                                 \
     int64_t whole_rows = rows - rows % BLOCK, whole_columns = columns - columns % BLOCK;        \
     for (int64_t r = 0; r < whole_rows; r += BLOCK) {                                           \
-      for (int64_t c = 0; c < whole_columns; c += BLOCK)                                        \
+      for (int64_t c = 0; c < whole_columns; c += BLOCK) {                                      \
+        for (int64_t i = c + AHEAD; i < c + AHEAD + BLOCK && i < whole_columns; ++i)            \
+          __builtin_prefetch(src + i * from_row + r * SIZE);                                    \
         block_##SIZE(src + c * from_row + r * SIZE, from_row, dst + r * to_row + c * SIZE,      \
                      to_row);                                                                   \
-      transpose_rest_##SIZE(src + whole_columns * from_row + r * SIZE, from_row,                \
+      }                                                                                         \
+      transpose_edge_##SIZE(src + whole_columns * from_row + r * SIZE, from_row,                \
                             dst + r * to_row + whole_columns * SIZE, to_row, BLOCK,             \
                             columns - whole_columns);                                           \
     }                                                                                           \
-    transpose_rest_##SIZE(src + whole_rows * SIZE, from_row, dst + whole_rows * to_row, to_row, \
+    transpose_edge_##SIZE(src + whole_rows * SIZE, from_row, dst + whole_rows * to_row, to_row, \
                           rows - whole_rows, columns);                                          \
   }
 TRANSPOSE(1)

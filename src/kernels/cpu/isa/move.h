@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 // Copies |n| elements of 1 << |log2_size| bytes (up to 16), with strides in bytes.
 typedef void (*rn_move_steps_fn_t)(const char* src, int64_t from, char* dst, int64_t to, int64_t n);
 // dst[r][c] = src[c][r]: rows of dst are |to_row| bytes apart, rows of src |from_row|.
@@ -23,10 +25,6 @@ typedef struct rn_move_table_t {
   rn_move_transpose_fn_t transpose[5];
 } rn_move_table_t;
 
-extern const rn_move_table_t rn_move_table_base;
-#ifdef __x86_64__
-extern const rn_move_table_t rn_move_table_avx2;
-extern const rn_move_table_t rn_move_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_move_table_t, rn_move_table_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_MOVE_H_

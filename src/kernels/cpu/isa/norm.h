@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 typedef struct rn_norm_fns_t {
   // sums[c] = the sum of (x - mean)^2.
   void (*squares)(const float* x, const float* mean, int64_t rows, int64_t columns, float* sums);
@@ -20,10 +22,6 @@ typedef struct rn_norm_fns_t {
                    int64_t columns);
 } rn_norm_fns_t;
 
-extern const rn_norm_fns_t rn_norm_base[1];
-#ifdef __x86_64__
-extern const rn_norm_fns_t rn_norm_avx2[1];
-extern const rn_norm_fns_t rn_norm_avx512[1];
-#endif
+RN_ISA_DECLARE(rn_norm_fns_t, rn_norm_, [1]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_NORM_H_

@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_PHILOX_H_
 #define RUNNEL_KERNELS_CPU_ISA_PHILOX_H_
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/random/philox.h"
 
 typedef struct rn_philox_table_t {
@@ -11,9 +12,6 @@ typedef struct rn_philox_table_t {
   void (*floats)(const rn_philox_t* philox, float* out, int64_t blocks);
 } rn_philox_table_t;
 
-extern const rn_philox_table_t rn_philox_table_base;
-#ifdef __x86_64__
-extern const rn_philox_table_t rn_philox_table_avx2, rn_philox_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_philox_table_t, rn_philox_table_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_PHILOX_H_

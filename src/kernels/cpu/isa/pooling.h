@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_POOLING_H_
 #define RUNNEL_KERNELS_CPU_ISA_POOLING_H_
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/nn/window.h"
 
 // Images with channels last. Each loop documents which of the arrays it reads and writes.
@@ -31,10 +32,6 @@ typedef struct rn_pooling_fns_t {
                       int64_t depth, float* y);
 } rn_pooling_fns_t;
 
-extern const rn_pooling_fns_t rn_pooling_base[RN_DTYPE_COUNT];
-#ifdef __x86_64__
-extern const rn_pooling_fns_t rn_pooling_avx2[RN_DTYPE_COUNT];
-extern const rn_pooling_fns_t rn_pooling_avx512[RN_DTYPE_COUNT];
-#endif
+RN_ISA_DECLARE(rn_pooling_fns_t, rn_pooling_, [RN_DTYPE_COUNT]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_POOLING_H_

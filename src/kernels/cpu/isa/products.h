@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_PRODUCTS_H_
 #define RUNNEL_KERNELS_CPU_ISA_PRODUCTS_H_
 
+#include "kernels/cpu/isa.h"
 #include "tensor/dtype.h"
 
 // Tiles per block, stacked: with the strip of B for one term they fit the L1 cache.
@@ -37,10 +38,6 @@ typedef struct rn_products_table_t {
   rn_outer_fn_t outer_f32, outer_f64;
 } rn_products_table_t;
 
-extern const rn_products_table_t rn_products_base;
-#ifdef __x86_64__
-extern const rn_products_table_t rn_products_avx2;
-extern const rn_products_table_t rn_products_avx512;
-#endif
+RN_ISA_DECLARE(rn_products_table_t, rn_products_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_PRODUCTS_H_

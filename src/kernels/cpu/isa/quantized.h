@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 typedef enum rn_quant_rounding_t {
   RN_QUANT_AWAY = 0,  // ties away from zero
   RN_QUANT_EVEN,      // ties to even
@@ -45,10 +47,6 @@ typedef struct rn_quant_table_t {
   void (*multiply)(const rn_quant_strip_t* strip);
 } rn_quant_table_t;
 
-extern const rn_quant_table_t rn_quant_base;
-#ifdef __x86_64__
-extern const rn_quant_table_t rn_quant_avx2;
-extern const rn_quant_table_t rn_quant_avx512;
-#endif
+RN_ISA_DECLARE(rn_quant_table_t, rn_quant_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_QUANTIZED_H_

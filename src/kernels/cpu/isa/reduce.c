@@ -18,6 +18,28 @@
 // Rows of more than SHORT elements, in four registers' lanes. VLOAD converts a register, VOP
 // combines registers x and y.
 #define ROW_BYTES 32
+// The upper half of the lanes is combined with the lower one until one is left.
+#define FOLD(VOP, ...)                                                      \
+  {                                                                         \
+    const v_t x = lanes[0], y = __builtin_shufflevector(x, x, __VA_ARGS__); \
+    lanes[0] = VOP;                                                         \
+  }
+#define FOLD_float(VOP)             \
+  FOLD(VOP, 4, 5, 6, 7, 0, 1, 2, 3) \
+  FOLD(VOP, 2, 3, 0, 1, 6, 7, 4, 5) \
+  FOLD(VOP, 1, 0, 3, 2, 5, 4, 7, 6)
+#define FOLD_uint32_t FOLD_float
+#define FOUR_FROM(s) (s) & 31, ((s) + 1) & 31, ((s) + 2) & 31, ((s) + 3) & 31
+#define ALL_FROM(s)                                                                               \
+  FOUR_FROM(s), FOUR_FROM((s) + 4), FOUR_FROM((s) + 8), FOUR_FROM((s) + 12), FOUR_FROM((s) + 16), \
+      FOUR_FROM((s) + 20), FOUR_FROM((s) + 24), FOUR_FROM((s) + 28)
+#define FOLD_uint8_t(VOP) \
+  FOLD(VOP, ALL_FROM(16)) \
+  FOLD(VOP, ALL_FROM(8))  \
+  FOLD(VOP, ALL_FROM(4))  \
+  FOLD(VOP, ALL_FROM(2))  \
+  FOLD(VOP, ALL_FROM(1))
+#define FOLD_double(VOP) FOLD(VOP, 2, 3, 0, 1) FOLD(VOP, 1, 0, 3, 2)
 #define LONG(name, T, VLOAD, VOP, OP)                                                     \
   static T long_##name(const T* in, int64_t n) {                                          \
     typedef T v_t __attribute__((vector_size(ROW_BYTES), aligned(sizeof(T)), may_alias)); \
@@ -42,22 +64,18 @@
         lanes[j] = VOP;                                                                   \
       }                                                                                   \
     }                                                                                     \
-    T last[WIDTH], rest[WIDTH];                                                           \
-    *(v_t*)last = lanes[0];                                                               \
     if (i < n) {                                                                          \
+      T last[WIDTH], rest[WIDTH];                                                         \
       for (int j = 0; j < WIDTH; ++j) rest[j] = in[i + j < n ? i + j : i];                \
       *(v_t*)rest = VLOAD(*(const v_t*)rest);                                             \
-    }                                                                                     \
-    for (int j = 0; i + j < n; ++j) {                                                     \
-      const T x = last[j], y = rest[j];                                                   \
-      last[j] = OP;                                                                       \
-    }                                                                                     \
-    for (int half = WIDTH / 2; half > 0; half /= 2)                                       \
-      for (int j = 0; j < half; ++j) {                                                    \
-        const T x = last[j], y = last[j + half];                                          \
+      *(v_t*)last = lanes[0];                                                             \
+      for (int j = 0; i + j < n; ++j) {                                                   \
+        const T x = last[j], y = rest[j];                                                 \
         last[j] = OP;                                                                     \
       }                                                                                   \
-    return last[0];                                                                       \
+      lanes[0] = *(const v_t*)last;                                                       \
+    }                                                                                     \
+    FOLD_##T(VOP) return lanes[0][0];                                                     \
   }
 
 // T: the input type. A: the result type. LOAD converts T to A; OP combines x and y. ROW reduces a
@@ -173,6 +191,22 @@
 #define VCHOICE(is_x) ((v_t)(((is_x)&VMASK(x)) | (~(is_x)&VMASK(y))))
 #define VLARGER VCHOICE((x > y) | (x != x))
 #define VSMALLER VCHOICE((x < y) | (x != x))
+// The instructions give y where a number is NaN.
+#ifdef RN_ISA_avx2
+#define LARGER_f32 \
+  ((v_t)_mm256_blendv_ps(_mm256_max_ps(x, y), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)))
+#define SMALLER_f32 \
+  ((v_t)_mm256_blendv_ps(_mm256_min_ps(x, y), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)))
+#define LARGER_f64 \
+  ((v_t)_mm256_blendv_pd(_mm256_max_pd(x, y), x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)))
+#define SMALLER_f64 \
+  ((v_t)_mm256_blendv_pd(_mm256_min_pd(x, y), x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)))
+#else
+#define LARGER_f32 VLARGER
+#define SMALLER_f32 VSMALLER
+#define LARGER_f64 VLARGER
+#define SMALLER_f64 VSMALLER
+#endif
 
 #define FLOATS(S, T, A, LOAD, LOAD_SQUARE, ROW)                     \
   REDUCE(sum_##S, T, A, LOAD, (x + y), ROW(sum_##S))                \
@@ -184,8 +218,8 @@
   LONG(sum_##S, T, VSAME, x + y, (x + y))       \
   LONG(squares_##S, T, VSQUARE, x + y, (x + y)) \
   LONG(prod_##S, T, VSAME, x* y, (x * y))       \
-  LONG(max_##S, T, VSAME, VLARGER, LARGER)      \
-  LONG(min_##S, T, VSAME, VSMALLER, SMALLER)
+  LONG(max_##S, T, VSAME, LARGER_##S, LARGER)   \
+  LONG(min_##S, T, VSAME, SMALLER_##S, SMALLER)
 #define LONG_ROW(name) long_##name
 #define NO_ROW(name) NULL
 LONG_FLOATS(f32, float)

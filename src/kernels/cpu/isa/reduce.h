@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_REDUCE_H_
 #define RUNNEL_KERNELS_CPU_ISA_REDUCE_H_
 
+#include "kernels/cpu/isa.h"
 #include "tensor/dtype.h"
 
 typedef enum rn_reduce_op_t {
@@ -27,10 +28,6 @@ typedef void (*rn_reduce_fn_t)(const void* in, int64_t items, int64_t rows, int6
 typedef struct rn_reduce_table_t {
   rn_reduce_fn_t fn[RN_REDUCE_COUNT][RN_DTYPE_COUNT];
 } rn_reduce_table_t;
-extern const rn_reduce_table_t rn_reduce_table_base;
-#ifdef __x86_64__
-extern const rn_reduce_table_t rn_reduce_table_avx2;
-extern const rn_reduce_table_t rn_reduce_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_reduce_table_t, rn_reduce_table_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_REDUCE_H_

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 // Combines |rows| rows of |width| floats, at least one. Sums and products of even and of odd rows
 // are made apart and combined in the end; in maxima and minima each row is compared with those
 // before it, and wins if the two are unordered.
@@ -13,10 +15,6 @@ typedef struct rn_segment_fns_t {
   rn_segment_fn_t sum, product, max, min;
 } rn_segment_fns_t;
 
-extern const rn_segment_fns_t rn_segments_base;
-#ifdef __x86_64__
-extern const rn_segment_fns_t rn_segments_avx2;
-extern const rn_segment_fns_t rn_segments_avx512;
-#endif
+RN_ISA_DECLARE(rn_segment_fns_t, rn_segments_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_SEGMENTS_H_

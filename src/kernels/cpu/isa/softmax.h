@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_
 #define RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_
 
+#include "kernels/cpu/isa.h"
 #include "tensor/dtype.h"
 
 typedef struct rn_softmax_fns_t {
@@ -17,10 +18,6 @@ typedef struct rn_softmax_fns_t {
                                void* gradient, int64_t rows, int64_t columns);
 } rn_softmax_fns_t;
 
-extern const rn_softmax_fns_t rn_softmax_base[RN_DTYPE_COUNT];
-#ifdef __x86_64__
-extern const rn_softmax_fns_t rn_softmax_avx2[RN_DTYPE_COUNT];
-extern const rn_softmax_fns_t rn_softmax_avx512[RN_DTYPE_COUNT];
-#endif
+RN_ISA_DECLARE(rn_softmax_fns_t, rn_softmax_, [RN_DTYPE_COUNT]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_

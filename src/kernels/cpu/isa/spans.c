@@ -48,26 +48,33 @@ COUNT_SET(count_set_bytes, uint8_t)
 COUNT_SET(count_set_floats, float)
 
 static void extremes(const float* in, int64_t n, float* out_least, float* out_most) {
-  enum { LANES = 32 };
-  float least[LANES], most[LANES];
-  for (int j = 0; j < LANES; ++j) least[j] = most[j] = in[0];
+  enum { LANES = 4 };
+  vf32_t least[LANES], most[LANES];
+  RN_UNROLL for (int j = 0; j < LANES; ++j) least[j] = most[j] = F32_SET1(in[0]);
   int64_t i = 0;
-  for (; i + LANES <= n; i += LANES)
-    for (int j = 0; j < LANES; ++j) {
-      const float x = in[i + j];
-      least[j] = x < least[j] ? x : least[j];
-      most[j] = x > most[j] ? x : most[j];
+  for (; i + LANES * F32_WIDTH <= n; i += LANES * F32_WIDTH)
+    RN_UNROLL for (int j = 0; j < LANES; ++j) {
+      const vf32_t x = F32_LOAD(in + i + j * F32_WIDTH);
+      least[j] = F32_MIN(x, least[j]);  // a NaN leaves them as they are
+      most[j] = F32_MAX(x, most[j]);
     }
+  RN_UNROLL for (int j = 1; j < LANES; ++j) {
+    least[0] = F32_MIN(least[j], least[0]);
+    most[0] = F32_MAX(most[j], most[0]);
+  }
+  float all[2][F32_WIDTH];
+  F32_STORE(all[0], least[0]);
+  F32_STORE(all[1], most[0]);
+  for (int j = 1; j < F32_WIDTH; ++j) {
+    all[0][0] = all[0][j] < all[0][0] ? all[0][j] : all[0][0];
+    all[1][0] = all[1][j] > all[1][0] ? all[1][j] : all[1][0];
+  }
   for (; i < n; ++i) {
-    least[0] = in[i] < least[0] ? in[i] : least[0];
-    most[0] = in[i] > most[0] ? in[i] : most[0];
+    all[0][0] = in[i] < all[0][0] ? in[i] : all[0][0];
+    all[1][0] = in[i] > all[1][0] ? in[i] : all[1][0];
   }
-  for (int j = 1; j < LANES; ++j) {
-    least[0] = least[j] < least[0] ? least[j] : least[0];
-    most[0] = most[j] > most[0] ? most[j] : most[0];
-  }
-  *out_least = least[0];
-  *out_most = most[0];
+  *out_least = all[0][0];
+  *out_most = all[1][0];
 }
 
 static bool to_bins(const float* in, double low, double step, int32_t bins, int32_t* out,
@@ -121,14 +128,20 @@ static void to_rounded(const rn_span_rounding_t* rounding, const float* in, floa
 static bool window_norms(const float* in, int64_t n, int64_t radius, float alpha, float bias,
                          float* out) {
   enum { MOST = 1024, WIDEST = 8 };
-  float squares[MOST + 2 * WIDEST];
+  float squares[MOST + 2 * WIDEST + F32_WIDTH];
   if (n > MOST || radius > WIDEST) return false;
-  for (int64_t i = 0; i < radius; ++i) squares[i] = squares[radius + n + i] = 0;
+  for (int64_t i = 0; i < radius; ++i) squares[i] = 0;
   for (int64_t i = 0; i < n; ++i) squares[radius + i] = in[i] * in[i];
-  for (int64_t i = 0; i < n; ++i) out[i] = squares[i];
-  for (int64_t k = 1; k <= 2 * radius; ++k)
-    RN_IVDEP for (int64_t i = 0; i < n; ++i) out[i] += squares[i + k];
-  for (int64_t i = 0; i < n; ++i) out[i] = bias + alpha * out[i];
+  for (int64_t i = 0; i < radius + F32_WIDTH; ++i) squares[radius + n + i] = 0;
+  for (int64_t i = 0; i < n; i += F32_WIDTH) {
+    vf32_t sum = F32_LOAD(squares + i);
+    for (int64_t k = 1; k <= 2 * radius; ++k) sum += F32_LOAD(squares + i + k);
+    sum = F32_SET1(bias) + F32_SET1(alpha) * sum;
+    if (i + F32_WIDTH <= n)
+      F32_STORE(out + i, sum);
+    else
+      F32_STORE_N(out + i, sum, n - i);
+  }
   return true;
 }
 

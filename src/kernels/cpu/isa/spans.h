@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/cpu/isa.h"
+
 // FakeQuant's levels: floor(steps - zero + 0.5) * scale, where the steps of x, limited to
 // [least, most], are (x - least) / scale, or (x - least) * inverse. The lower bound wins.
 typedef struct rn_span_levels_t {
@@ -49,10 +51,6 @@ typedef struct rn_spans_t {
   void (*complex_split)(const float* in, float* real, float* imaginary, int64_t n);  // or NULL
   void (*complex_join)(const float* real, const float* imaginary, float* out, int64_t n);
 } rn_spans_t;
-extern const rn_spans_t rn_spans_base;
-#ifdef __x86_64__
-extern const rn_spans_t rn_spans_avx2;
-extern const rn_spans_t rn_spans_avx512;
-#endif
+RN_ISA_DECLARE(rn_spans_t, rn_spans_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_SPANS_H_

@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 #define RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/training_flags.h"
 #include "tensor/dtype.h"
 
@@ -57,10 +58,6 @@ typedef struct rn_rule_table_t {
   rn_rule_fn_t c64[RN_RULE_COUNT], c128[RN_RULE_COUNT];  // NULL where unsupported
 } rn_rule_table_t;
 
-extern const rn_rule_table_t rn_rule_table_base;
-#ifdef __x86_64__
-extern const rn_rule_table_t rn_rule_table_avx2;
-extern const rn_rule_table_t rn_rule_table_avx512;
-#endif
+RN_ISA_DECLARE(rn_rule_table_t, rn_rule_table_);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_TRAINING_H_

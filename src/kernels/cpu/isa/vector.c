@@ -311,21 +311,12 @@ REG_F32_1(acosh_f32, f32_acosh(x))
 REG_F64_1(acosh_f64, f64_acosh(x))
 BOTH1(atanh, u10)
 REG_F32_1(erf_f32, f32_erf(x))
-REG_F64_1(erf_f64, SLEEF_F64(erf, u10)(x))
+REG_F64_1(erf_f64, f64_erf(x))
 REG_F32_1(erfc_f32, f32_erfc(x))
 REG_F64_1(erfc_f64, SLEEF_F64(erfc, u15)(x))
 
 // SLEEF's atan2 takes reciprocals, which underflow for the largest numbers. Scaling both arguments
 // keeps the angle; whatever underflows then was negligible anyway.
-static inline vf32_t f32_atan2(vf32_t y, vf32_t x) {
-  const vf32_t bound = F32_SET1(0x1p100f), small = F32_SET1(0x1p-32f);
-  if (F32_ANY_LESS(bound, F32_ABS(x)) || F32_ANY_LESS(bound, F32_ABS(y))) {
-    vf32_t scale = F32_IF_LESS(bound, F32_ABS(x), small, F32_SET1(1.0f));
-    scale = F32_IF_LESS(bound, F32_ABS(y), small, scale);
-    y = y * scale, x = x * scale;
-  }
-  return SLEEF_F32(atan2, u10)(y, x);
-}
 static inline vf64_t f64_atan2(vf64_t y, vf64_t x) {
   const vf64_t bound = F64_SET1(0x1p1000), small = F64_SET1(0x1p-64);
   if (F64_ANY_LESS(bound, F64_ABS(x)) || F64_ANY_LESS(bound, F64_ABS(y))) {

@@ -129,10 +129,10 @@ INLINE void filter_channels(int size, const float* w, int64_t step, float* to, i
   }
 }
 
-INLINE void filter_rows(const rn_conv_t* conv, int size, const float* w, int64_t c0, int64_t n,
-                        rn_winograd_planes_t points) {
+INLINE void filter_rows(const rn_conv_t* conv, int size, const float* w, int64_t begin, int64_t end,
+                        int64_t c0, int64_t n, rn_winograd_planes_t points) {
   int64_t step = conv->in_depth * conv->out_depth;
-  for (int64_t c = 0; c < conv->in_depth; ++c, points.data += points.row) {
+  for (int64_t c = begin; c < end; ++c, points.data += points.row) {
     const float* from = w + c * conv->out_depth + c0;
     for (int64_t j = 0; j < n; j += F32_WIDTH)
       filter_channels(size, from + j, step, points.data + j, points.plane);
@@ -177,12 +177,12 @@ static void input(const rn_conv_t* conv, int size, const float* x, const float* 
     input_tiles(conv, 4, x, zeros, begin, end, points);
 }
 
-static void filter(const rn_conv_t* conv, int size, const float* w, int64_t c0, int64_t n,
-                   rn_winograd_planes_t points) {
+static void filter(const rn_conv_t* conv, int size, const float* w, int64_t begin, int64_t end,
+                   int64_t c0, int64_t n, rn_winograd_planes_t points) {
   if (size == 2)
-    filter_rows(conv, 2, w, c0, n, points);
+    filter_rows(conv, 2, w, begin, end, c0, n, points);
   else
-    filter_rows(conv, 4, w, c0, n, points);
+    filter_rows(conv, 4, w, begin, end, c0, n, points);
 }
 
 static void output(const rn_conv_t* conv, int size, rn_winograd_planes_t points, int64_t begin,

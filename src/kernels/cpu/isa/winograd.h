@@ -7,6 +7,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_WINOGRAD_H_
 #define RUNNEL_KERNELS_CPU_ISA_WINOGRAD_H_
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/nn/conv.h"
 
 // A multiple of a register's width at every ISA level.
@@ -23,18 +24,15 @@ typedef struct rn_winograd_fns_t {
   // column. |zeros| has as many zeros as x has channels.
   void (*input)(const rn_conv_t* conv, int size, const float* x, const float* zeros, int64_t begin,
                 int64_t end, rn_winograd_planes_t points);
-  // The points of the channels [c0, c0 + n) of a 3 × 3 filter: an input channel per row.
-  void (*filter)(const rn_conv_t* conv, int size, const float* w, int64_t c0, int64_t n,
-                 rn_winograd_planes_t points);
+  // The points of the channels [c0, c0 + n) of a 3 × 3 filter: an input channel per row, those of
+  // [begin, end).
+  void (*filter)(const rn_conv_t* conv, int size, const float* w, int64_t begin, int64_t end,
+                 int64_t c0, int64_t n, rn_winograd_planes_t points);
   // The channels [c0, c0 + n) of tiles [begin, end) of y.
   void (*output)(const rn_conv_t* conv, int size, rn_winograd_planes_t points, int64_t begin,
                  int64_t end, int64_t c0, int64_t n, float* y);
 } rn_winograd_fns_t;
 
-extern const rn_winograd_fns_t rn_winograd_base[1];
-#ifdef __x86_64__
-extern const rn_winograd_fns_t rn_winograd_avx2[1];
-extern const rn_winograd_fns_t rn_winograd_avx512[1];
-#endif
+RN_ISA_DECLARE(rn_winograd_fns_t, rn_winograd_, [1]);
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_WINOGRAD_H_

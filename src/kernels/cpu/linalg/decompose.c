@@ -30,7 +30,7 @@ typedef struct decompose_job_t {
   double* reals;  // scratch, too: two per row or column
 } decompose_job_t;
 
-// A decomposition works on panels of so many columns.
+// A decomposition works on panels of this many columns.
 #define PANEL 32
 // Products of fewer multiplications, and so few reflectors or elements, are computed in place.
 #define SMALL_PRODUCT 64

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define PANEL 32
+// Rows of a panel that are solved together.
+#define GROUP 4
 // A GEMM split by rows of C.
 typedef struct rows_job_t {
   const rn_linalg_matrix_t* matrix;
@@ -74,6 +76,25 @@ bool rn_linalg_factor(const rn_linalg_matrix_t* m, char* a, int64_t* pivots) {
   return is_regular && !m->fns->is_nan(a);
 }
 
+// The rows [from, from + size) of a panel of X, after |done| others of it. |p| has all but what
+// depends on the row.
+static void solve_group(const rn_linalg_matrix_t* m, const rn_linalg_triangle_t* t,
+                        rn_subtract_t* p, char* x, int64_t first, int64_t from, int64_t size,
+                        int64_t done) {
+  for (int64_t s = -1; s < size; ++s) {  // all rows less those that are done, then row by row
+    const int64_t i = s < 0 ? from : t->is_lower ? from + s : from + size - 1 - s;
+    const int64_t known =
+        s < 0 ? (t->is_lower ? from - done : from + size) : (t->is_lower ? from : i + 1);
+    p->c = rn_linalg_at(m, x, p->c_row, i, first);
+    p->a = t->a + (size_t)(i * p->a_row + known * p->a_column) * m->item;
+    p->b = rn_linalg_at(m, x, p->c_row, known, first);
+    p->m = s < 0 ? size : 1, p->k = s < 0 ? done : s;
+    if (p->k) m->fns->subtract(p);
+    if (s >= 0 && !t->has_unit_diagonal)
+      m->fns->divide(p->c, 1, p->n, t->a + (size_t)(i * m->n + i) * m->item, t->is_adjoint);
+  }
+}
+
 // Columns [first, first + width) of X := A^-1 X, with rows of |columns| elements.
 static void solve_columns(const rn_linalg_matrix_t* m, const rn_linalg_triangle_t* t, char* x,
                           int64_t columns, int64_t first, int64_t width) {
@@ -88,15 +109,9 @@ static void solve_columns(const rn_linalg_matrix_t* m, const rn_linalg_triangle_
   for (int64_t q = 0; q < panels; ++q) {
     int64_t from = (t->is_lower ? q : panels - 1 - q) * PANEL;
     int64_t to = from + PANEL < n ? from + PANEL : n;
-    for (int64_t s = 0; s < to - from; ++s) {
-      int64_t i = t->is_lower ? from + s : to - 1 - s, known = t->is_lower ? from : i + 1;
-      p.c = rn_linalg_at(m, x, columns, i, first);
-      p.a = t->a + (size_t)(i * row + known * column) * m->item;
-      p.b = rn_linalg_at(m, x, columns, known, first);
-      p.m = 1, p.k = s;
-      if (s) m->fns->subtract(&p);
-      if (!t->has_unit_diagonal)
-        m->fns->divide(p.c, 1, width, t->a + (size_t)(i * n + i) * m->item, t->is_adjoint);
+    for (int64_t s = 0; s < to - from; s += GROUP) {
+      const int64_t size = to - from - s < GROUP ? to - from - s : GROUP;
+      solve_group(m, t, &p, x, first, t->is_lower ? from + s : to - s - size, size, s);
     }
     int64_t rest = t->is_lower ? to : 0, count = t->is_lower ? n - to : from;
     if (count <= 0) continue;

@@ -32,30 +32,46 @@ static bool has_negative(const rn_tensor_t* input) {
   return all < 0;
 }
 
-// The usual types: weights (ones if NULL) of int32 values >= 0, added to floats. Neighbours of the
-// same value wait for each other's sum, unless they are counted in whole numbers side by side.
-static void count_floats(const int32_t* values, int64_t n, int64_t size, const float* weights,
-                         float* out) {
-  enum { SIDES = 4, FEW = 1024 };
-  if (weights || size > FEW || n > INT32_MAX) {
-    for (int64_t i = 0; i < n; ++i)
-      if (values[i] < size) out[values[i]] += weights ? weights[i] : 1;
-    return;
+// Counts n values below |size| into |sums|, without weights. Neighbours of the same value wait for
+// each other's sum, unless they are counted side by side. Returns false if a value is negative.
+enum { SIDES = 4, FEW = 1024 };
+#define COUNT_FEW(T, U)                                                                          \
+  static bool count_few_##T(const void* data, int64_t n, int64_t size, int32_t* sums) {          \
+    int32_t sides[SIDES][FEW + 1] = {{0}}; /* the last one is for what is too large */           \
+    const T *values = data, limit = (T)size;                                                     \
+    T signs = 0;                                                                                 \
+    int64_t i = 0;                                                                               \
+    for (; i + SIDES <= n; i += SIDES) _Pragma("GCC unroll 4") for (int s = 0; s < SIDES; ++s) { \
+        const T value = values[i + s];                                                           \
+        signs |= value;                                                                          \
+        ++sides[s][(U)value < (U)limit ? value : limit];                                         \
+      }                                                                                          \
+    for (; i < n; ++i) {                                                                         \
+      signs |= values[i];                                                                        \
+      ++sides[0][(U)values[i] < (U)limit ? values[i] : limit];                                   \
+    }                                                                                            \
+    for (int64_t b = 0; b < size; ++b)                                                           \
+      sums[b] = sides[0][b] + sides[1][b] + sides[2][b] + sides[3][b];                           \
+    return signs >= 0;                                                                           \
   }
-  int32_t sides[SIDES][FEW + 1] = {{0}};  // the last one is for what is too large
-  const int32_t limit = (int32_t)size;
-  int64_t i = 0;
-  for (; i + SIDES <= n; i += SIDES)
-#pragma GCC unroll 4
-    for (int s = 0; s < SIDES; ++s) {
-      const int32_t value = values[i + s];
-      ++sides[s][value < limit ? value : limit];
-    }
-  for (; i < n; ++i) ++sides[0][values[i] < limit ? values[i] : limit];
-  // A float that counts one by one stops at 2^24, as in stock.
-  for (int64_t b = 0; b < size; ++b) {
-    const int64_t sum = sides[0][b] + sides[1][b] + sides[2][b] + sides[3][b];
-    out[b] = (float)(sum < 1 << 24 ? sum : 1 << 24);
+COUNT_FEW(int32_t, uint32_t)
+COUNT_FEW(int64_t, uint64_t)
+
+// Writes counts to bins, from bin |first| on. A float that counts one by one stops at 2^24, as in
+// stock.
+static void write_counts(const int32_t* sums, int64_t size, rn_tensor_t* bins, int64_t first) {
+  switch (bins->dtype) {
+#define CASE(type, T, COUNT)                                                     \
+  case RN_##type:                                                                \
+    for (int64_t b = 0; b < size; ++b) RN_DATA(bins, T)[first + b] = (T)(COUNT); \
+    break;
+    CASE(INT32, int32_t, sums[b])
+    CASE(INT64, int64_t, sums[b])
+    CASE(FLOAT, float, sums[b] < 1 << 24 ? sums[b] : 1 << 24)
+    CASE(DOUBLE, double, sums[b])
+#undef CASE
+    default:
+      break;
   }
 }
 
@@ -64,13 +80,30 @@ static rn_status_t count_rows(const rn_tensor_t* input, int64_t rows, int64_t si
                               const rn_tensor_t* weights, bool is_binary, rn_tensor_t* out) {
   const rn_tensor_t* given = weights->count ? weights : NULL;
   const int64_t columns = rows ? input->count / rows : 0;
+  const char* values = input->data;
+  if (!given && size <= FEW && columns >= size && columns <= INT32_MAX) {
+    int32_t sums[FEW];
+    bool is_ok = true;
+    for (int64_t r = 0; r < rows; ++r) {
+      const void* row = values + (size_t)(r * columns) * rn_dtype_size(input->dtype);
+      is_ok &= (input->dtype == RN_INT32 ? count_few_int32_t : count_few_int64_t)(row, columns,
+                                                                                  size, sums);
+      for (int64_t b = 0; b < size && is_binary; ++b) sums[b] = sums[b] > 0;
+      write_counts(sums, size, out, r * size);
+    }
+    return is_ok ? RN_OK : rn_invalid_argument("Input arr must be non-negative!");
+  }
   if (has_negative(input)) return rn_invalid_argument("Input arr must be non-negative!");
   if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
-  if (input->dtype == RN_INT32 && out->dtype == RN_FLOAT && !is_binary) {
-    for (int64_t r = 0; r < rows; ++r)
-      count_floats(RN_DATA(input, const int32_t) + r * columns, columns, size,
-                   given ? RN_DATA(given, const float) + r * columns : NULL,
-                   RN_DATA(out, float) + r * size);
+  if (input->dtype == RN_INT32 && out->dtype == RN_FLOAT && given &&
+      !is_binary) {  // the usual types
+    for (int64_t r = 0; r < rows; ++r) {
+      float* bins = RN_DATA(out, float) + r * size;
+      for (int64_t i = r * columns; i < (r + 1) * columns; ++i) {
+        const int32_t value = RN_DATA(input, const int32_t)[i];
+        if (value < size) bins[value] += RN_DATA(given, const float)[i];
+      }
+    }
     return RN_OK;
   }
   for (int64_t r = 0; r < rows; ++r)

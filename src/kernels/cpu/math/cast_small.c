@@ -87,6 +87,7 @@ void rn_cast_small(rn_dtype_t source, rn_dtype_t target, const void* in, void* o
   target = rn_dtype_stored(target);
   rn_dtype_t from = between(source, false), to = between(target, source == RN_DOUBLE);
   const bool widens = rn_dtypes_has(FLOAT8, source), narrows = to != target;
+  const bool has_spare_bits = rn_dtypes_has(INT4, source);  // only the low four are defined
   double first[RN_VECTOR_BLOCK], second[RN_VECTOR_BLOCK];
   for (int64_t start = 0; start < n; start += RN_VECTOR_BLOCK) {
     int64_t count = n - start < RN_VECTOR_BLOCK ? n - start : RN_VECTOR_BLOCK;
@@ -94,6 +95,9 @@ void rn_cast_small(rn_dtype_t source, rn_dtype_t target, const void* in, void* o
     char* result = (char*)out + (size_t)start * rn_dtype_size(target);
     if (widens) {
       widen(source, values, (float*)first, count);
+      values = first;
+    } else if (has_spare_bits) {
+      narrow(source, from, values, (uint8_t*)first, count);
       values = first;
     }
     if (from != to) {

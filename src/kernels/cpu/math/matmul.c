@@ -93,6 +93,9 @@ static rn_status_t pack_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// Operations of a piece of a batch, about 10 us.
+#define PIECE_FLOPS 1e6
+
 typedef struct batch_job_t {
   rn_gemm_t gemm;
   rn_matmul_batch_t batch;
@@ -107,9 +110,10 @@ static void batch_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     int64_t rest = i, a_at = 0, b_at = 0;
     for (int d = batch->rank - 1; d >= 0; --d) {
-      a_at += rest % batch->dims[d] * batch->a_steps[d];
-      b_at += rest % batch->dims[d] * batch->b_steps[d];
-      rest /= batch->dims[d];
+      const int64_t above = d > 0 ? rest / batch->dims[d] : 0, at = rest - above * batch->dims[d];
+      a_at += at * batch->a_steps[d];
+      b_at += at * batch->b_steps[d];
+      rest = above;
     }
     rn_gemm_t gemm = job->gemm;
     gemm.a = (const char*)gemm.a + (size_t)a_at * job->a_bytes;
@@ -136,7 +140,7 @@ static rn_status_t batch_multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* a,
   job.c_bytes = (size_t)(job.gemm.m * job.gemm.n) * item;
   int64_t matrices = out->count / (job.gemm.m * job.gemm.n);
   double flops = 2.0 * (double)job.gemm.m * (double)job.gemm.n * (double)job.gemm.k;
-  int64_t grain = flops > 4e6 ? 1 : (int64_t)(4e6 / (flops + 1e3)) + 1;
+  int64_t grain = flops > PIECE_FLOPS ? 1 : (int64_t)(PIECE_FLOPS / (flops + 1e3)) + 1;
   rn_pool_for(job.pool, matrices, grain, batch_piece, &job);
   return job.status;
 }

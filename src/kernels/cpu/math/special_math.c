@@ -85,20 +85,25 @@ static double normal_quantile(double p) {
                  : 1.41421356237309504880 * erfc_inverse(2 * (1 - p));
 }
 
+// What sums and fractions may leave out, of their value: for doubles and for floats.
+#define WIDE 1e-17
+#define NARROW 1e-9
+
 // The terms of zeta from q on, by the Euler-Maclaurin formula; |power| is q^-x, |sum| what is there
 // already.
-static double zeta_rest(double x, double q, double power, double sum) {
+static inline double zeta_rest(double x, double q, double power, double sum, double least) {
   // B2k / (2k)!
   static const double factors[] = {1.0 / 12,           -1.0 / 720,
                                    1.0 / 30240,        -1.0 / 1209600,
                                    1.0 / 47900160,     -691.0 / 1307674368000,
                                    1.0 / 74724249600., -3617.0 / 10670622842880000.};
-  double rest = q * power / (x - 1) + power / 2, rising = x * power / q;
+  const double inverse = 1 / q, square = inverse * inverse;
+  double rest = q * power / (x - 1) + power / 2, rising = x * power * inverse;
   for (int k = 0; k < 8; ++k) {
     double term = factors[k] * rising;
     rest += term;
-    if (fabs(term) < 1e-17 * fabs(sum + rest)) break;
-    rising *= (x + 2 * k + 1) * (x + 2 * k + 2) / (q * q);
+    if (fabs(term) < least * fabs(sum + rest)) break;
+    rising *= (x + 2 * k + 1) * (x + 2 * k + 2) * square;
   }
   return rest;
 }
@@ -120,21 +125,33 @@ static double zeta(double x, double q) {
     sum += term;
     if (q > 0 && fabs(term) < 1e-17 * fabs(sum)) return sum;
   }
-  return sum + zeta_rest(x, q, pow(q, -x), sum);
+  return sum + zeta_rest(x, q, pow(q, -x), sum, WIDE);
 }
 
-// The same for floats and q > 0: the powers of the first terms are made side by side.
-static double zeta_narrow(double x, double q) {
-  enum { TERMS = 12 };
-  if (!(x > 1 && q > 0 && x < 1e3 && q < 1e6)) return zeta(x, q);
-  double powers[TERMS + 1], sum = 0;
-  const double down = -x, end = q + TERMS;
-  for (int k = 0; k <= TERMS; ++k) powers[k] = q + k;
-  rn_vector_run(RN_VECTOR_LOG, RN_DOUBLE, powers, 1, NULL, 0, powers, TERMS + 1);
-  rn_vector_run(RN_VECTOR_MUL, RN_DOUBLE, powers, 1, &down, 0, powers, TERMS + 1);
-  rn_vector_run(RN_VECTOR_EXP, RN_DOUBLE, powers, 1, NULL, 0, powers, TERMS + 1);
-  for (int k = 0; k < TERMS; ++k) sum += powers[k];
-  return sum + zeta_rest(x, end, powers[TERMS], sum);
+// The same for n floats: the powers of the first terms are made side by side.
+enum { BLOCK = 32 };
+static void zeta_narrow(const double* x, const double* q, double* out, int64_t n) {
+  enum { TERMS = 7, POWERS = TERMS + 1 };
+  double powers[BLOCK * POWERS];
+  int64_t usual[BLOCK], count = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] > 1 && q[i] > 0 && x[i] < 1e3 && q[i] < 1e6) {
+      for (int k = 0; k < POWERS; ++k) powers[count * POWERS + k] = q[i] + k;
+      usual[count++] = i;
+    } else {
+      out[i] = zeta(x[i], q[i]);
+    }
+  }
+  rn_vector_run(RN_VECTOR_LOG, RN_DOUBLE, powers, 1, NULL, 0, powers, count * POWERS);
+  for (int64_t i = 0; i < count * POWERS; ++i) powers[i] *= -x[usual[i / POWERS]];
+  rn_vector_run(RN_VECTOR_EXP, RN_DOUBLE, powers, 1, NULL, 0, powers, count * POWERS);
+  for (int64_t j = 0; j < count; ++j) {
+    const double* power = powers + j * POWERS;
+    const int64_t i = usual[j];
+    double sum = 0;
+    for (int k = 0; k < TERMS; ++k) sum += power[k];
+    out[i] = sum + zeta_rest(x[i], q[i] + TERMS, power[TERMS], sum, NARROW);
+  }
 }
 
 static double polygamma(double order, double x) {
@@ -154,9 +171,34 @@ static double gamma_factor(double a, double x) {
   return sqrt(a / (2 * PI)) * exp(exponent - stirling);
 }
 
-// What sums and fractions may leave out, of their value: for doubles and for floats.
-#define WIDE 1e-17
-#define NARROW 1e-10
+// The same for n floats. For a < 30 the logarithm of gamma(a) is Stirling's series of z = a + 8, or
+// of a if that is 8 or more, less the logarithm of a (a + 1) ... (a + 7).
+static void gamma_factors(const double* a, const double* x, double* out, int64_t n) {
+  enum { SHIFT = 8, LOGS = 3 };
+  double logs[LOGS][BLOCK];
+  for (int64_t i = 0; i < n; ++i) {
+    const bool is_usual = a[i] > 0 && a[i] < 30 && x[i] > 0 && x[i] < INFINITY;
+    const double at = is_usual ? a[i] : 1;
+    double product = 1;
+    for (int k = 0; k < SHIFT && at < SHIFT; ++k) product *= at + k;
+    logs[0][i] = is_usual ? x[i] : 1;
+    logs[1][i] = at < SHIFT ? at + SHIFT : at;
+    logs[2][i] = product;
+  }
+  for (int k = 0; k < LOGS; ++k)
+    rn_vector_run(RN_VECTOR_LOG, RN_DOUBLE, logs[k], 1, NULL, 0, logs[k], n);
+  for (int64_t i = 0; i < n; ++i) {
+    const double at = a[i] > 0 && a[i] < 30 ? a[i] : 1, z = at < SHIFT ? at + SHIFT : at;
+    const double inverse = 1 / z, square = inverse * inverse;
+    const double series =
+        inverse * (1.0 / 12 - square * (1.0 / 360 - square * (1.0 / 1260 - square / 1680)));
+    const double gamma = (z - 0.5) * logs[1][i] - z + 0.91893853320467274178 + series - logs[2][i];
+    out[i] = at * logs[0][i] - x[i] - gamma;
+  }
+  rn_vector_run(RN_VECTOR_EXP, RN_DOUBLE, out, 1, NULL, 0, out, n);
+  for (int64_t i = 0; i < n; ++i)
+    if (a[i] >= 30) out[i] = gamma_factor(a[i], x[i]);
+}
 
 static double lower_series(double a, double x, double rest) {
   double term = 1 / a, sum = term;
@@ -164,43 +206,73 @@ static double lower_series(double a, double x, double rest) {
     term *= x / (a + k);
     sum += term;
   }
-  return sum * gamma_factor(a, x);
+  return sum;
 }
 
-// The continued fraction of the upper incomplete gamma function, by Lentz's method.
+// A continued fraction by the recurrence of its numerators and denominators, of the last two steps.
+// They are kept in range together.
+typedef struct fraction_t {
+  double top[2], bottom[2];
+} fraction_t;
+
+// top = b * top + a * the one before, and so for the bottom.
+static inline void next_step(fraction_t* f, double a, double b) {
+  const double top = b * f->top[1] + a * f->top[0], bottom = b * f->bottom[1] + a * f->bottom[0];
+  *f = (fraction_t){{f->top[1], top}, {f->bottom[1], bottom}};
+  if (__builtin_expect(fabs(bottom) > 1e150 || fabs(top) > 1e150, 0))
+    for (int i = 0; i < 2; ++i) f->top[i] *= 1e-150, f->bottom[i] *= 1e-150;
+}
+
+// Whether the last step changed the value by less than |rest| of it.
+static inline bool has_settled(const fraction_t* f, double rest) {
+  const double now = f->top[1] * f->bottom[0], before = f->top[0] * f->bottom[1];
+  return fabs(now - before) < rest * fabs(now);
+}
+
+// The continued fraction of the upper incomplete gamma function.
 static double upper_fraction(double a, double x, double rest) {
-  const double tiny = 1e-300;
-  double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
+  fraction_t f = {{0, 1}, {1, x + 1 - a}};
+  double b = x + 1 - a;
   for (int k = 1; k < ROUNDS; ++k) {
-    double step = -k * (k - a);
     b += 2;
-    d = step * d + b;
-    c = b + step / c;
-    if (fabs(d) < tiny) d = tiny;
-    if (fabs(c) < tiny) c = tiny;
-    d = 1 / d;
-    double change = d * c;
-    h *= change;
-    if (fabs(change - 1) < 10 * rest) break;
+    next_step(&f, -k * (k - a), b);
+    if (has_settled(&f, 10 * rest)) break;
   }
-  return h * gamma_factor(a, x);
+  return f.top[1] / f.bottom[1];
 }
 
-static double igamma(double a, double x, double rest) {
+// The sums are at most of the size of a number: times less than this they are 0 as floats. |factor|
+// is gamma_factor(a, x).
+#define NOTHING 1e-60
+
+static double igamma_with(double a, double x, double rest, double factor) {
   if (isnan(a) || isnan(x) || x < 0 || a < 0) return NAN;
   if (x == 0) return 0;
   if (a == 0) return NAN;
   if (isinf(a)) return isinf(x) ? NAN : 0;
   if (isinf(x)) return 1;
-  return x < a + 1 ? lower_series(a, x, rest) : 1 - upper_fraction(a, x, rest);
+  if (factor == 0 || (rest > WIDE && a > 1 && factor < NOTHING)) return x < a + 1 ? 0 : 1;
+  return x < a + 1 ? lower_series(a, x, rest) * factor : 1 - upper_fraction(a, x, rest) * factor;
 }
 
-static double igammac(double a, double x, double rest) {
+static double igammac_with(double a, double x, double rest, double factor) {
   if (isnan(a) || isnan(x) || x < 0 || a <= 0) return NAN;
   if (x == 0) return 1;
   if (isinf(a)) return isinf(x) ? NAN : 1;
   if (isinf(x)) return 0;
-  return x < a + 1 ? 1 - lower_series(a, x, rest) : upper_fraction(a, x, rest);
+  if (factor == 0 || (rest > WIDE && a > 1 && factor < NOTHING)) return x < a + 1 ? 1 : 0;
+  return x < a + 1 ? 1 - lower_series(a, x, rest) * factor : upper_fraction(a, x, rest) * factor;
+}
+
+static double igamma(double a, double x) { return igamma_with(a, x, WIDE, gamma_factor(a, x)); }
+static double igammac(double a, double x) { return igammac_with(a, x, WIDE, gamma_factor(a, x)); }
+static void igamma_narrow(const double* a, const double* x, double* out, int64_t n) {
+  gamma_factors(a, x, out, n);
+  for (int64_t i = 0; i < n; ++i) out[i] = igamma_with(a[i], x[i], NARROW, out[i]);
+}
+static void igammac_narrow(const double* a, const double* x, double* out, int64_t n) {
+  gamma_factors(a, x, out, n);
+  for (int64_t i = 0; i < n; ++i) out[i] = igammac_with(a[i], x[i], NARROW, out[i]);
 }
 
 // The derivative with respect to a of the lower function, divided by minus the factor: of the
@@ -263,26 +335,14 @@ static double gamma_sample_grad(double a, double x) {
 }
 
 static double beta_fraction(double a, double b, double x, double rest) {
-  const double tiny = 1e-300;
-  double c = 1, d = 1 - (a + b) * x / (a + 1);
-  if (fabs(d) < tiny) d = tiny;
-  d = 1 / d;
-  double h = d;
+  fraction_t f = {{1, 1}, {1, 1 - (a + b) * x / (a + 1)}};
   for (int m = 1; m < ROUNDS; ++m) {
-    double before = h;
-    for (int odd = 0; odd < 2; ++odd) {
-      double step = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-                        : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-      d = 1 + step * d;
-      c = 1 + step / c;
-      if (fabs(d) < tiny) d = tiny;
-      if (fabs(c) < tiny) c = tiny;
-      d = 1 / d;
-      h *= d * c;
-    }
-    if (fabs(h - before) < 10 * rest * fabs(h)) break;
+    next_step(&f, m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), 1);
+    const bool is_even = has_settled(&f, 10 * rest);
+    next_step(&f, -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), 1);
+    if (is_even && has_settled(&f, 10 * rest)) break;
   }
-  return h;
+  return f.top[1] / f.bottom[1];
 }
 
 static double betainc(double a, double b, double x, double rest) {
@@ -323,13 +383,31 @@ LOOP_ALL(lgamma, log_gamma_float, log_gamma)
 LOOP_ALL(digamma, digamma_narrow, digamma)
 LOOP_ALL(erfinv, erf_inverse, erf_inverse)
 LOOP_ALL(ndtri, normal_quantile, normal_quantile)
-LOOP2(zeta, f32, float, zeta_narrow(x, y))
+
+// A loop over floats by a function of up to BLOCK doubles.
+#define BLOCKS2(name, function)                                              \
+  static void name##_f32(ARGS) {                                             \
+    (void)arg;                                                               \
+    const float *x = in[0], *y = in[1];                                      \
+    float* to = out;                                                         \
+    for (int64_t begin = 0; begin < n; begin += BLOCK) {                     \
+      const int64_t count = n - begin < BLOCK ? n - begin : BLOCK;           \
+      double xs[BLOCK], ys[BLOCK], results[BLOCK];                           \
+      for (int64_t i = 0; i < count; ++i) {                                  \
+        xs[i] = (double)x[steps[0] ? begin + i : 0];                         \
+        ys[i] = (double)y[steps[1] ? begin + i : 0];                         \
+      }                                                                      \
+      function(xs, ys, results, count);                                      \
+      for (int64_t i = 0; i < count; ++i) to[begin + i] = (float)results[i]; \
+    }                                                                        \
+  }
+BLOCKS2(zeta, zeta_narrow)
 LOOP2(zeta, f64, double, zeta(x, y))
 LOOP2_BOTH(polygamma, polygamma)
-LOOP2(igamma, f32, float, igamma(x, y, NARROW))
-LOOP2(igamma, f64, double, igamma(x, y, WIDE))
-LOOP2(igammac, f32, float, igammac(x, y, NARROW))
-LOOP2(igammac, f64, double, igammac(x, y, WIDE))
+BLOCKS2(igamma, igamma_narrow)
+LOOP2(igamma, f64, double, igamma(x, y))
+BLOCKS2(igammac, igammac_narrow)
+LOOP2(igammac, f64, double, igammac(x, y))
 LOOP2_BOTH(igamma_grad_a, igamma_grad_a)
 LOOP2_BOTH(gamma_sample_grad, gamma_sample_grad)
 LOOP2(next_after, f32, float, nextafterf(x, y))

@@ -17,7 +17,7 @@
 #define SCORE_BYTES (256 << 10)  // of a block of queries
 #define MOST_QUERIES 128         // of a block
 #define LEAST_QUERIES 12         // of a block: tiles are not wider at any ISA level
-#define PIECE_FLOPS 4e6          // about 40 us
+#define PIECE_FLOPS 1e6          // about 10 us
 #define PIECES_PER_THREAD 4
 
 static rn_status_t copy_list(const rn_kernel_init_t* init, const char* name, int most,

@@ -118,6 +118,11 @@ bool rn_conv_tiles_fit(const rn_conv_t* conv);
 RN_MUST_USE rn_status_t rn_conv_tiles(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
                                       const rn_conv_t* conv, rn_conv_data_t data,
                                       const rn_conv_extra_t* extra);
+// The gradient of the filter in float, by the tiles of GEMM, if rn_conv_filter_fits. The same bits
+// with any number of threads.
+bool rn_conv_filter_fits(const rn_conv_t* conv);
+RN_MUST_USE rn_status_t rn_conv_filter(rn_kernel_ctx_t* ctx, const rn_conv_t* conv,
+                                       rn_conv_data_t data);
 // Float, by Winograd's algorithm with tiles of |size| pixels a side: rn_conv_winograd_size, which
 // depends on the sizes of |conv| alone and is 0 where plain sums are faster. |extra| may be NULL.
 // The same bits with any number of threads.

@@ -3,11 +3,12 @@
 
 #include "kernels/cpu/array.h"
 
-// Rows of a block are a multiple of a tile's at every ISA level.
+// Rows of a block are a multiple of a tile's at every ISA level, unless they are few.
 #define ROW_UNIT 12
-#define LEAST_ROWS 24
-// Operations of a piece, about 40 us.
-#define PIECE_FLOPS 4e6
+#define LEAST_ROWS 8
+#define FEW_ROWS 48
+// Operations of a piece, about 10 us.
+#define PIECE_FLOPS 1e6
 #define PIECES_PER_THREAD 4
 
 rn_conv_blocks_t rn_conv_divide(int64_t rows, int64_t columns, double flops, int64_t strip,
@@ -25,7 +26,8 @@ rn_conv_blocks_t rn_conv_divide(int64_t rows, int64_t columns, double flops, int
     int64_t most = rows / LEAST_ROWS, more = rn_conv_ceil_div(wanted, out.across);
     if (most > down) down = rn_conv_least(more, most);
   }
-  out.rows = rn_conv_ceil_div(rn_conv_ceil_div(rows, down), ROW_UNIT) * ROW_UNIT;
+  out.rows = rn_conv_ceil_div(rows, down);
+  if (out.rows >= FEW_ROWS) out.rows = rn_conv_ceil_div(out.rows, ROW_UNIT) * ROW_UNIT;
   if (out.rows > most_rows) out.rows = most_rows;
   out.count = rn_conv_ceil_div(rows, out.rows) * out.across;
   out.grain = (int64_t)(PIECE_FLOPS * (double)out.count / (flops + 1)) + 1;

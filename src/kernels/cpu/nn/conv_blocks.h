@@ -1,5 +1,5 @@
 // What the convolutions by tiles of GEMM share: blocks of the result, and packed filters. Private
-// to conv_blocks.c, conv_tiles.c and conv_winograd.c.
+// to conv_blocks.c, conv_filter.c, conv_tiles.c and conv_winograd.c.
 #ifndef RUNNEL_KERNELS_CPU_NN_CONV_BLOCKS_H_
 #define RUNNEL_KERNELS_CPU_NN_CONV_BLOCKS_H_
 
@@ -32,6 +32,11 @@ typedef void (*rn_conv_pack_fn_t)(rn_kernel_ctx_t* ctx, void* arg, float* panels
 RN_MUST_USE rn_status_t rn_conv_panels(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
                                        const rn_tensor_t* filter, rn_conv_way_t way, int64_t count,
                                        rn_conv_pack_fn_t pack, void* arg, rn_tensor_t* out);
+
+// Whether a filter of one element reads the axis as it is.
+static inline bool rn_conv_is_whole_axis(const rn_window_axis_t* axis) {
+  return axis->filter == 1 && axis->stride == 1 && axis->before == 0 && axis->out == axis->in;
+}
 
 static inline int64_t rn_conv_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static inline int64_t rn_conv_least(int64_t a, int64_t b) { return a < b ? a : b; }

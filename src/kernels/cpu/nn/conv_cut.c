@@ -31,6 +31,11 @@ static int64_t images_of_piece(const rn_conv_t* conv) {
   return images < conv->batch ? images : conv->batch;
 }
 
+int64_t rn_conv_cut_count(const rn_conv_t* conv) {
+  int64_t images = images_of_piece(conv);
+  return (conv->batch + images - 1) / images;
+}
+
 // Number of pieces for the rows of an image.
 static int64_t row_pieces(const rn_conv_t* conv) {
   if (conv->kind != RN_CONV_FORWARD || conv->batch >= FEW_IMAGES) return 1;

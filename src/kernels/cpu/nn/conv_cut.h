@@ -41,6 +41,10 @@ RN_MUST_USE rn_status_t rn_conv_cut(rn_conv_cut_t* cut, const rn_dnnl_t* dnnl,
                                     const rn_conv_t* conv, bool* out_possible);
 void rn_conv_cut_drop(rn_conv_cut_t* cut);
 
+// The number of pieces if |conv| is split by images. That of a filter gradient is small if there
+// are many weights for each pixel, since every piece sums into a gradient of its own.
+int64_t rn_conv_cut_count(const rn_conv_t* conv);
+
 // The attempts of rn_conv_cut: |pieces| pieces of the rows of each image; or |images| images per
 // piece. There may be at most RN_CONV_MOST_CUTS pieces in all.
 RN_MUST_USE rn_status_t rn_conv_cut_rows(rn_conv_cut_t* cut, const rn_dnnl_t* dnnl,

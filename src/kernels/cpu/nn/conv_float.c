@@ -1,6 +1,6 @@
 // Float convolutions: by Winograd's algorithm or by the tiles of GEMM (conv_winograd.c,
-// conv_tiles.c) where those can, with one filter per channel by loops of their own (isa/conv.c),
-// otherwise through oneDNN.
+// conv_tiles.c, conv_filter.c) where those can, with one filter per channel by loops of their own
+// (isa/conv.c), otherwise through oneDNN.
 //
 // With oneDNN, images stay as they are, channels last. The filter is converted to the blocked
 // layout that oneDNN's loops read; that is a small part of the work, or done once if the filter
@@ -15,11 +15,14 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/nn/conv_blocks.h"
 #include "kernels/cpu/nn/conv_cut.h"
 #include "kernels/cpu/vector.h"
 
-// Products per piece of a depthwise convolution, and as many again for memory: about 20 us.
-#define DEPTHWISE_PRODUCTS 5e5
+// Products per piece of a depthwise convolution, and as many again for memory: about 8 us.
+#define DEPTHWISE_PRODUCTS 2e5
+// With fewer pieces than this, the gradient of a filter is not left to oneDNN.
+#define ENOUGH_PIECES 16
 
 void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
                     int64_t begin, int64_t end) {
@@ -210,6 +213,16 @@ static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, i
   return packed;
 }
 
+// The gradient of x by 1 × 1 filters is a product of matrices: by the tiles of GEMM if it fills
+// them and has so many rows that the turned filter costs nothing.
+#define FULL_TILE 16
+#define MANY_PIXELS 4096
+static bool is_large_product(const rn_conv_t* conv) {
+  return rn_conv_is_whole_axis(&conv->rows) && rn_conv_is_whole_axis(&conv->columns) &&
+         conv->out_depth >= FULL_TILE && rn_conv_tiles_fit(conv) &&
+         conv->batch * conv->rows.out * conv->columns.out >= MANY_PIXELS;
+}
+
 // The gradient of x with stride 1 is a convolution of y by the turned filter: rows and columns from
 // the end, input and output channels exchanged.
 static rn_window_axis_t turned_axis(const rn_window_axis_t* axis) {
@@ -244,16 +257,18 @@ static rn_status_t turn_filter(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, cons
   return RN_OK;
 }
 
-static rn_status_t input_by_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
-                                     const rn_conv_t* conv, const rn_conv_t* forward, int size,
-                                     rn_conv_data_t data) {
+static rn_status_t input_by_turning(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                    const rn_conv_t* conv, const rn_conv_t* forward, int size,
+                                    rn_conv_data_t data) {
   rn_tensor_t filter = {0};
   int64_t count = rn_conv_w_size(conv);
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &count}, &filter));
   rn_status_t status = turn_filter(ctx, conv, data.w, filter.data);
   rn_conv_data_t other = {.x = data.y, .w = filter.data, .y = data.x};
   bool has_phases = forward->rows.dilation > 1 || forward->columns.dilation > 1;
-  if (rn_ok(status))
+  if (rn_ok(status) && size == 0) {
+    status = rn_conv_tiles(ctx, cache, forward, other, NULL);
+  } else if (rn_ok(status))
     status =
         (has_phases ? rn_conv_phases : rn_conv_winograd)(ctx, cache, forward, size, other, NULL);
   rn_tensor_clear(&filter);
@@ -268,6 +283,10 @@ rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn
     rn_conv_depthwise(ctx, conv, data, extra);
     return RN_OK;
   }
+  if (rn_conv_filter_fits(conv) && rn_conv_cut_count(conv) < ENOUGH_PIECES) {
+    *out_done = true;
+    return rn_conv_filter(ctx, conv, data);
+  }
   int size = rn_conv_phases_size(conv);
   if (size) {
     *out_done = true;
@@ -280,11 +299,13 @@ rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn
                 : rn_conv_tiles(ctx, cache, conv, data, extra);
   }
   rn_conv_t forward = turned(conv);
-  if (conv->kind == RN_CONV_INPUT && conv->rows.stride == 1 && conv->columns.stride == 1)
+  const bool turns =
+      conv->kind == RN_CONV_INPUT && conv->rows.stride == 1 && conv->columns.stride == 1;
+  if (turns)
     size = rn_conv_winograd_size(&forward) + rn_conv_phases_size(&forward);  // one of them is 0
-  if (size) {
+  if (size || (turns && is_large_product(&forward))) {
     *out_done = true;
-    return input_by_winograd(ctx, cache, conv, &forward, size, data);
+    return input_by_turning(ctx, cache, conv, &forward, size, data);
   }
   conv_float_job_t job = {.cut.cache = cache, .data = data, .extra = extra};
   const rn_dnnl_t* dnnl = NULL;

@@ -116,24 +116,21 @@ static void pack(rn_kernel_ctx_t* ctx, void* arg, float* panels) {
               pack_strips, job);
 }
 
-static bool is_whole_axis(const rn_window_axis_t* axis) {
-  return axis->filter == 1 && axis->stride == 1 && axis->before == 0 && axis->out == axis->in;
-}
-
 bool rn_conv_tiles_fit(const rn_conv_t* conv) {
   return conv->kind == RN_CONV_FORWARD && conv->groups == 1;
 }
 
 rn_status_t rn_conv_tiles(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,
                           rn_conv_data_t data, const rn_conv_extra_t* extra) {
-  conv_tiles_job_t job = {.conv = conv,
-                          .data = data,
-                          .extra = extra,
-                          .gemm = RN_ISA_PICK(&rn_gemm_),
-                          .fns = RN_ISA_PICK(rn_conv_),
-                          .pixels = conv->batch * conv->rows.out * conv->columns.out,
-                          .patch = conv->rows.filter * conv->columns.filter * conv->in_depth,
-                          .is_matrix = is_whole_axis(&conv->rows) && is_whole_axis(&conv->columns)};
+  conv_tiles_job_t job = {
+      .conv = conv,
+      .data = data,
+      .extra = extra,
+      .gemm = RN_ISA_PICK(&rn_gemm_),
+      .fns = RN_ISA_PICK(rn_conv_),
+      .pixels = conv->batch * conv->rows.out * conv->columns.out,
+      .patch = conv->rows.filter * conv->columns.filter * conv->in_depth,
+      .is_matrix = rn_conv_is_whole_axis(&conv->rows) && rn_conv_is_whole_axis(&conv->columns)};
   job.strip = job.gemm->strip_bytes / (int64_t)sizeof(float);
   job.channels = rn_conv_ceil_div(conv->out_depth, job.strip) * job.strip;
   job.depth = rn_conv_ceil_div(job.patch, rn_conv_ceil_div(job.patch, RN_GEMM_BLOCK_DEPTH));

@@ -19,6 +19,7 @@
 #define BLOCK_TILES 48
 #define MOST_BLOCK_TILES 96
 #define BLOCK_BYTES (1 << 20)
+#define PACK_ROWS 32  // input channels of the filter that a thread packs at a time
 // Rough throughput of one core, per nanosecond: operations of the plain and of these convolutions,
 // bytes of filters from memory, and elements of a tile that are transformed.
 #define PLAIN_FLOPS 150.0
@@ -95,14 +96,17 @@ typedef struct conv_winograd_memory_t {
   void* scratch;
 } conv_winograd_memory_t;
 
+// Returns its size, and divides what is at |at|; NULL: nothing is there yet.
 static size_t place_memory(const conv_winograd_job_t* job, char* at, conv_winograd_memory_t* out) {
   int64_t tiles = job->blocks.rows, depth = job->conv->in_depth;
   out->x.row = rn_conv_odd_lines(depth), out->x.plane = rn_conv_odd_lines(tiles * out->x.row);
   out->y.row = job->strip, out->y.plane = rn_conv_odd_lines(tiles * out->y.row);
   int64_t x = job->points * out->x.plane, y = job->points * out->y.plane;
   int64_t zeros = rn_conv_odd_lines(depth);
-  out->x.data = (float*)at, out->y.data = out->x.data + x, out->zeros = out->y.data + y;
-  out->scratch = out->zeros + zeros;
+  if (at) {
+    out->x.data = (float*)at, out->y.data = out->x.data + x, out->zeros = out->y.data + y;
+    out->scratch = out->zeros + zeros;
+  }
   return (size_t)(x + y + zeros) * sizeof(float) + RN_GEMM_SCRATCH;
 }
 
@@ -153,13 +157,16 @@ static void run_blocks(void* arg, int64_t begin, int64_t end) {
   rn_free(rn_allocator_default(), block, size);
 }
 
+// Packs strips, counted over all bands of the depth.
 static void pack_strips(void* arg, int64_t begin, int64_t end) {
   const conv_winograd_job_t* job = arg;
-  int64_t depth = job->conv->in_depth;
+  int64_t depth = job->conv->in_depth, strips = job->channels / job->strip;
   for (int64_t i = begin; i < end; ++i) {
-    int64_t first = i * job->strip;
-    rn_winograd_planes_t planes = {job->panels + first * depth, job->strip, job->channels * depth};
-    job->transforms->filter(job->conv, job->size, job->data.w, first,
+    int64_t first = i % strips * job->strip, top = i / strips * PACK_ROWS;
+    rn_winograd_planes_t planes = {job->panels + first * depth + top * job->strip, job->strip,
+                                   job->channels * depth};
+    job->transforms->filter(job->conv, job->size, job->data.w, top,
+                            rn_conv_least(top + PACK_ROWS, depth), first,
                             rn_conv_least(job->strip, job->conv->out_depth - first), planes);
   }
 }
@@ -167,7 +174,8 @@ static void pack_strips(void* arg, int64_t begin, int64_t end) {
 static void pack(rn_kernel_ctx_t* ctx, void* arg, float* panels) {
   conv_winograd_job_t* job = arg;
   job->panels = panels;
-  rn_pool_for(rn_ctx_pool(ctx), job->channels / job->strip, 1, pack_strips, job);
+  int64_t bands = rn_conv_ceil_div(job->conv->in_depth, PACK_ROWS);
+  rn_pool_for(rn_ctx_pool(ctx), bands * (job->channels / job->strip), 1, pack_strips, job);
 }
 
 rn_status_t rn_conv_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,

@@ -1,6 +1,7 @@
 // DecodeRaw, DecodePaddedRaw, DecodeCompressed, ParseTensor and SerializeTensor.
 #include "wire/decode.h"
 #include "io/inflate.h"
+#include "io/zstd.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/string/text.h"
 #include "kernels/kernel_rows.h"
@@ -93,15 +94,22 @@ static rn_status_t decode_padded_raw(rn_kernel_ctx_t* ctx) {
 
 // Decompression.
 
+typedef struct decode_compressed_t {
+  rn_compression_t compression;
+  bool is_zstd;  // then |compression| does not count
+} decode_compressed_t;
+
 static rn_status_t compressed_init(const rn_kernel_init_t* init, void* self) {
+  decode_compressed_t* state = self;
   rn_str_t name = rn_init_string(init, "compression_type");
-  if (rn_compression_from_name(name, self)) return RN_OK;
-  if (rn_str_is(name, "ZSTD")) return rn_unimplemented("compression_type ZSTD is not supported");
+  state->is_zstd = rn_str_is(name, "ZSTD");
+  if (state->is_zstd) return rn_zstd_need();
+  if (rn_compression_from_name(name, &state->compression)) return RN_OK;
   return rn_invalid_argument("Only ZLIB, ZSTD, GZIP or NONE are supported compressions");
 }
 
 static rn_status_t decode_compressed(rn_kernel_ctx_t* ctx) {
-  const rn_compression_t* compression = ctx->state;
+  const decode_compressed_t* state = ctx->state;
   const rn_tensor_t* in = rn_in(ctx, 0);
   rn_tensor_t* out = NULL;
   rn_strbuf_t buffer;
@@ -111,11 +119,13 @@ static rn_status_t decode_compressed(rn_kernel_ctx_t* ctx) {
   // Uncompressed data is as large as its input. The rest has one limit for all strings together.
   uint64_t packed = 0;
   for (int64_t i = 0; i < in->count; ++i) packed += rn_text_at(in, i).size;
-  bool is_packed = *compression != RN_COMPRESSION_NONE;
+  bool is_packed = state->is_zstd || state->compression != RN_COMPRESSION_NONE;
   size_t left = is_packed ? rn_unpacked_limit(packed) : SIZE_MAX;
   for (int64_t i = 0; rn_ok(status) && i < in->count; ++i) {
     buffer.size = 0;
-    status = rn_inflate(rn_text_at(in, i), *compression, left, &buffer);
+    rn_str_t text = rn_text_at(in, i);
+    status = state->is_zstd ? rn_unzstd(text, left, &buffer)
+                            : rn_inflate(text, state->compression, left, &buffer);
     left -= is_packed ? buffer.size : 0;
     if (rn_ok(status) && !rn_tstring_assign(&RN_DATA(out, rn_tstring_t)[i],
                                             rn_strbuf_view(&buffer).data, buffer.size))
@@ -222,7 +232,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "DecodeCompressed",
      .device = "CPU",
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(rn_compression_t),
+     .state_size = sizeof(decode_compressed_t),
      .init = compressed_init,
      .compute = decode_compressed},
     {.op = "ParseTensor", .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .compute = parse_tensor},

@@ -14,7 +14,7 @@
 
 #define MAX_SOURCE ((size_t)64 << 20)  // of a descriptor file
 #define MAX_NESTING 32
-#define GROUP 10
+#define MAX_GROUPS 100  // that one may be in another
 
 rn_str_t rn_proto_text_in(rn_str_t bytes, uint32_t number) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
@@ -165,7 +165,7 @@ static void read_field(rn_str_t set, rn_str_t file, rn_str_t bytes, rn_proto_fie
   (void)rn_proto_number_in(bytes, 4, &label);
   (void)rn_proto_number_in(bytes, 5, &type);
   out->number = (uint32_t)number;
-  out->type = type > 0 && type <= 18 ? (uint8_t)type : GROUP;
+  out->type = type > 0 && type <= 18 ? (uint8_t)type : RN_PROTO_GROUP;
   out->wire = rn_proto_wire_of(out->type);
   out->is_repeated = label == 3;
   // Repeated numbers are packed if the file says so or is newer than proto2.
@@ -208,6 +208,42 @@ static rn_status_t not_a_set(rn_str_t source) {
       "missing "
       "dependency on the file containing REGISTER_DESCRIPTOR_POOL(\"%.*s\", ...);",
       RN_STR_ARGS(source));
+}
+
+bool rn_proto_scan_next(rn_pb_scan_t* scan, rn_pb_field_t* out) {
+  uint32_t open[MAX_GROUPS];  // numbers of the groups that have begun
+  int depth = 0;
+  const char* start = scan->next;
+  *out = (rn_pb_field_t){0};
+  if (start != scan->end && (*start & 7) != RN_PB_WIRE_GROUP &&
+      (*start & 7) != RN_PB_WIRE_END_GROUP)
+    return rn_pb_scan_next(scan, out);
+  do {
+    uint64_t tag = 0;
+    rn_pb_scan_t ahead = *scan;
+    bool is_tag = ahead.next != ahead.end && rn_pb_scan_varint(&ahead, &tag);
+    uint32_t wire = (uint32_t)tag & 7, number = (uint32_t)(tag >> 3);
+    if (!is_tag || (wire != RN_PB_WIRE_GROUP && wire != RN_PB_WIRE_END_GROUP)) {
+      if (!rn_pb_scan_next(scan, out)) break;
+      continue;
+    }
+    bool begins = wire == RN_PB_WIRE_GROUP;
+    scan->is_bad = tag < 8 || tag > UINT32_MAX ||
+                   (begins ? depth == MAX_GROUPS : depth == 0 || open[depth - 1] != number);
+    if (scan->is_bad) break;
+    scan->next = ahead.next;
+    if (begins)
+      open[depth++] = number;
+    else
+      --depth;
+    *out = (rn_pb_field_t){.number = number,
+                           .wire = RN_PB_WIRE_GROUP,
+                           .bytes = rn_str_n(start, (size_t)(scan->next - start))};
+  } while (depth && !scan->is_bad);
+  if (!depth) return !scan->is_bad && scan->next != start;
+  scan->is_bad = true;
+  out->wire = RN_PB_WIRE_GROUP;
+  return false;
 }
 
 static bool is_message(rn_str_t bytes) {
@@ -304,7 +340,7 @@ bool rn_proto_field_fits(const rn_proto_field_t* field, rn_dtype_t dtype) {
     case RN_PB_ENUM:
       return dtype == RN_INT32;
     default:
-      return dtype == RN_STRING && field->type != GROUP;
+      return dtype == RN_STRING;
   }
 }
 

@@ -5,10 +5,13 @@
 
 #include "framework/kernel.h"
 #include "wire/message.h"
+#include "wire/scan.h"
+
+#define RN_PROTO_GROUP 10  // the type of a group in a descriptor
 
 typedef struct rn_proto_field_t {
   uint32_t number;
-  uint8_t type;  // rn_pb_type_t, or 10 for a group
+  uint8_t type;  // rn_pb_type_t, or RN_PROTO_GROUP
   uint8_t wire;  // wire type of one element
   bool is_repeated, is_packed;
   int32_t place;      // index among the requested names
@@ -38,8 +41,8 @@ void rn_proto_fields_clear(rn_proto_fields_t* fields);
 bool rn_proto_field_fits(const rn_proto_field_t* field, rn_dtype_t dtype);
 const char* rn_proto_field_type_name(const rn_proto_field_t* field);  // "int32": the C++ name
 
-// Creates |fields->table|, which tells how to parse and encode the message, if it does not exist.
-// Groups are not in it.
+// Creates |fields->table|, which tells how to parse and encode the message, if it does not exist. A
+// group in it is a message whose wire type is RN_PB_WIRE_GROUP.
 RN_MUST_USE rn_status_t rn_proto_fields_table(rn_proto_fields_t* fields);
 
 // Reads serialized descriptors. Field |number| of a message as a string, empty if absent; or as a
@@ -49,6 +52,9 @@ bool rn_proto_number_in(rn_str_t bytes, uint32_t number, uint64_t* out);
 // Finds the message or enum |name|, with its package, and its file.
 bool rn_proto_find_type(rn_str_t set, rn_str_t name, bool wants_enum, rn_str_t* out,
                         rn_str_t* out_file);
+// Like rn_pb_scan_next, and reads groups, too: their bytes include both tags. A tag that ends a
+// group outside of one is malformed.
+bool rn_proto_scan_next(rn_pb_scan_t* scan, rn_pb_field_t* out);
 uint8_t rn_proto_wire_of(uint8_t type);  // RN_PB_WIRE_GROUP if there is no such type
 
 #endif  // RUNNEL_KERNELS_CPU_PARSING_PROTO_FIELDS_H_

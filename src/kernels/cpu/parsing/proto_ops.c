@@ -131,13 +131,17 @@ static rn_status_t take_element(const rn_proto_field_t* field, uint64_t raw, rn_
   if (!sink->values) return RN_OK;
   rn_tensor_t* out = sink->values[field->place];
   int64_t i = sink->message * rn_tensor_dim(out, out->rank - 1) + at;
-  if (field->wire == RN_PB_WIRE_LENGTH) return put_text(out, i, bytes);
+  if (field->wire == RN_PB_WIRE_LENGTH || field->wire == RN_PB_WIRE_GROUP)
+    return put_text(out, i, bytes);
   put_number(field, raw, out, i);
   return RN_OK;
 }
 
-static rn_status_t malformed(void) {
-  return rn_data_loss("CountFields: Failed to consume entire buffer");
+// Names what a bad field, which |found| describes as far as it goes, made impossible.
+static rn_status_t malformed(const rn_pb_field_t* found) {
+  return rn_data_loss(found && found->wire == RN_PB_WIRE_GROUP
+                          ? "Failed skipping unrequested field"
+                          : "CountFields: Failed to consume entire buffer");
 }
 
 static rn_status_t take_field(const rn_proto_field_t* field, const rn_pb_field_t* found,
@@ -146,10 +150,11 @@ static rn_status_t take_field(const rn_proto_field_t* field, const rn_pb_field_t
   if (found->wire == field->wire) return take_element(field, found->value, found->bytes, sink);
   // Numbers may come packed whatever the descriptor says; other wire types are skipped.
   if (found->wire != RN_PB_WIRE_LENGTH) return RN_OK;
+  if (field->type == RN_PROTO_GROUP) return rn_data_loss("TYPE_GROUP encountered as packed");
   rn_pb_scan_t scan = rn_pb_scan(found->bytes);
   while (next_packed(field, &scan, &raw))
     RN_RETURN_IF_ERROR(take_element(field, raw, RN_STR(""), sink));
-  return scan.is_bad ? malformed() : RN_OK;
+  return scan.is_bad ? malformed(NULL) : RN_OK;
 }
 
 static rn_status_t take_message(const rn_proto_fields_t* fields, rn_str_t bytes,
@@ -157,13 +162,13 @@ static rn_status_t take_message(const rn_proto_fields_t* fields, rn_str_t bytes,
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t found;
   memset(sink->sizes, 0, (size_t)fields->count * sizeof *sink->sizes);
-  while (rn_pb_scan_next(&scan, &found))
+  while (rn_proto_scan_next(&scan, &found))
     for (int32_t i = 0; i < fields->count; ++i) {
       if (fields->items[i].number != found.number) continue;
       RN_RETURN_IF_ERROR(take_field(&fields->items[i], &found, sink));
       break;  // a field requested twice goes to the first
     }
-  return scan.is_bad ? malformed() : RN_OK;
+  return scan.is_bad ? malformed(&found) : RN_OK;
 }
 
 // Allocates outputs for the longest list, at least one element, filled with the defaults.
@@ -333,6 +338,10 @@ static void write_field(const rn_proto_field_t* field, const rn_tensor_t* in, in
     if (field->wire == RN_PB_WIRE_LENGTH) {
       rn_pb_put_str(buf, field->number,
                     rn_tstring_view(&RN_DATA(in, const rn_tstring_t)[from + i]));
+    } else if (field->wire == RN_PB_WIRE_GROUP) {
+      write_tag(field, RN_PB_WIRE_GROUP, buf);
+      rn_strbuf_append(buf, rn_tstring_view(&RN_DATA(in, const rn_tstring_t)[from + i]));
+      write_tag(field, RN_PB_WIRE_END_GROUP, buf);
     } else {
       write_tag(field, field->wire, buf);
       write_raw(field, raw_number(field, in, from + i), buf);

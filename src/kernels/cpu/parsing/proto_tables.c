@@ -106,9 +106,10 @@ static rn_status_t make_field(proto_tables_maker_t* maker, rn_str_t bytes, rn_st
   (void)rn_proto_number_in(bytes, 5, &type);
   rn_str_t syntax = rn_proto_text_in(file, 12), sub = rn_proto_text_in(bytes, 6);
   out->number = (uint32_t)number;
-  out->type = type <= 18 ? (uint8_t)type : 0;
-  out->wire = rn_proto_wire_of(out->type);
-  if (out->wire == RN_PB_WIRE_GROUP || number == 0 || number > UINT32_MAX >> 3) return RN_OK;
+  bool is_group = type == RN_PROTO_GROUP;
+  out->type = is_group ? RN_PB_MESSAGE : type <= 18 ? (uint8_t)type : 0;
+  out->wire = is_group ? RN_PB_WIRE_GROUP : rn_proto_wire_of(out->type);
+  if (!size_of(out->type) || number == 0 || number > UINT32_MAX >> 3) return RN_OK;
   RN_RETURN_IF_ERROR(text_of(maker, rn_proto_text_in(bytes, 1), &out->name));
   bool is_message = out->type == RN_PB_MESSAGE;
   size_t size = size_of(out->type);
@@ -117,7 +118,7 @@ static rn_status_t make_field(proto_tables_maker_t* maker, rn_str_t bytes, rn_st
     bool is_packed = rn_proto_number_in(rn_proto_text_in(bytes, 8), 2, &packed)
                          ? packed != 0
                          : syntax.size && !rn_str_is(syntax, "proto2");
-    if (is_packed && out->wire != RN_PB_WIRE_LENGTH) out->flags |= RN_PB_PACKED;
+    if (is_packed && !is_message && out->wire != RN_PB_WIRE_LENGTH) out->flags |= RN_PB_PACKED;
   } else if (!is_message && has_presence(bytes, file)) {
     out->flags = RN_PB_OPTIONAL;
   }

@@ -12,7 +12,7 @@
 #include "kernels/kernel_rows.h"
 
 // Work per thread in nanoseconds, and operations and bytes per nanosecond of one core.
-#define PIECE_NS 40e3
+#define PIECE_NS 10e3
 #define FLOPS_PER_NS 100.0
 #define BYTES_PER_NS 10.0
 // A C of up to this size usually is in one core's cache, where access is faster; sharing it with

@@ -4,7 +4,7 @@
 
 #include "base/fs.h"
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/random/philox.h"
+#include "kernels/cpu/random/alias.h"
 #include "kernels/kernel_rows.h"
 
 #define MOST_BYTES ((size_t)1 << 32)  // of a file of words
@@ -12,13 +12,6 @@
 #define WORDS_PER_SAMPLE 2048  // what a call reserves for each candidate
 
 typedef enum kind_t { UNIFORM, LOG_UNIFORM, LEARNED, FIXED, ALL } kind_t;
-
-// A class of the fixed distribution: itself with |probability|, else |other| (Walker's alias
-// method).
-typedef struct alias_t {
-  float probability;
-  int32_t other;
-} alias_t;
 
 typedef struct sampler_t {
   rn_allocator_t allocator;
@@ -35,7 +28,7 @@ typedef struct sampler_t {
   // Fixed.
   float* weights;
   double weight_total;
-  alias_t* aliases;
+  rn_alias_t* aliases;
 } sampler_t;
 
 // Numbers from the words of a stream, as TensorFlow computes them.
@@ -48,14 +41,6 @@ static uint64_t below64(rn_philox_single_t* words, uint64_t n) {
   if ((n & (n - 1)) == 0) return word64(words) & (n - 1);
   uint64_t skewed = UINT64_MAX % n + 1, value;
   do value = word64(words);
-  while (value < skewed);
-  return value % n;
-}
-
-static uint32_t below32(rn_philox_single_t* words, uint32_t n) {
-  if ((n & (n - 1)) == 0) return rn_philox_word(words) & (n - 1);
-  uint32_t skewed = UINT32_MAX % n + 1, value;
-  do value = rn_philox_word(words);
   while (value < skewed);
   return value % n;
 }
@@ -93,12 +78,9 @@ static int64_t draw(const sampler_t* s, rn_philox_single_t* words) {
       return value % s->range;  // rounding may exceed the range
     }
     case LEARNED:
-      return class_of_count(s, (int32_t)below32(words, (uint32_t)s->total));
-    default: {
-      float r = rn_word_to_float(rn_philox_word(words));
-      uint32_t at = below32(words, (uint32_t)s->range);
-      return r < s->aliases[at].probability ? (int64_t)at : s->aliases[at].other;
-    }
+      return class_of_count(s, (int32_t)rn_philox_below(words, (uint32_t)s->total));
+    default:
+      return rn_alias_draw(s->aliases, s->range, words);
   }
 }
 
@@ -209,32 +191,6 @@ static rn_status_t read_weights(const rn_kernel_init_t* init, rn_str_t file, wei
   return status;
 }
 
-// Pairs classes that have less than their share with classes that have more.
-static rn_status_t make_aliases(sampler_t* s) {
-  int64_t n = s->range, low = 0, high = n;
-  double *left = NULL, total = 0;
-  int32_t* order = NULL;  // too little from the front, enough from the back
-  rn_status_t status = RN_NEW_ARRAY(s->allocator, (size_t)n, &left);
-  if (rn_ok(status)) status = RN_NEW_ARRAY(s->allocator, (size_t)n, &order);
-  if (rn_ok(status)) status = RN_NEW_ARRAY(s->allocator, (size_t)n, &s->aliases);
-  for (int64_t i = 0; rn_ok(status) && i < n; ++i) total += s->weights[i];
-  s->weight_total = total;
-  for (int64_t i = 0; rn_ok(status) && i < n; ++i) {
-    s->aliases[i] = (alias_t){1, (int32_t)i};
-    left[i] = s->weights[i] * (double)n / total;
-    order[left[i] < 1 ? low++ : --high] = (int32_t)i;
-  }
-  while (rn_ok(status) && low > 0 && high < n) {
-    int32_t from = order[high++], to = order[--low];
-    s->aliases[to] = (alias_t){(float)left[to], from};
-    left[from] -= 1.0 - left[to];
-    order[left[from] < 1 ? low++ : --high] = from;
-  }
-  RN_FREE_ARRAY(s->allocator, left, n);
-  RN_FREE_ARRAY(s->allocator, order, n);
-  return status;
-}
-
 static rn_status_t init_fixed(const rn_kernel_init_t* init, void* state) {
   sampler_t* s = state;
   RN_RETURN_IF_ERROR(sampler_init(init, s, FIXED));
@@ -263,7 +219,7 @@ static rn_status_t init_fixed(const rn_kernel_init_t* init, void* state) {
     return rn_invalid_argument("range_max is %lld, but the distribution has %lld classes",
                                (long long)s->range, (long long)w.count);
   for (int64_t i = 0; i < s->range; ++i) s->possible += s->weights[i] > 0;
-  return make_aliases(s);
+  return rn_alias_make(s->allocator, s->weights, s->range, &s->weight_total, &s->aliases);
 }
 
 static void sampler_destroy(void* state) {

@@ -80,6 +80,15 @@ static inline uint32_t rn_philox_word(rn_philox_single_t* single) {
   return single->words[single->used++];
 }
 
+// Draws a number below |n|, each with the same probability; any number if |n| is 0.
+static inline uint32_t rn_philox_below(rn_philox_single_t* single, uint32_t n) {
+  if ((n & (n - 1)) == 0) return rn_philox_word(single) & (n - 1);
+  uint32_t skewed = UINT32_MAX % n + 1, value;
+  do value = rn_philox_word(single);
+  while (value < skewed);
+  return value % n;
+}
+
 // Skips |words| words.
 static inline void rn_philox_single_skip(rn_philox_single_t* single, uint64_t words) {
   uint64_t left = (uint64_t)(4 - single->used);

@@ -141,7 +141,7 @@ static int64_t unite(const merge_part_t* a, const merge_part_t* b, int32_t rank,
   return n;
 }
 
-// The index of |pair| in a, or else in b: by a table, because nobody can predict a branch.
+// The index of |pair| in a, or else in b: by a table, because a branch would be unpredictable.
 static inline const int64_t* index_of(const merge_part_t* a, const merge_part_t* b,
                                       merge_pair_t pair, int32_t rank) {
   const int64_t* const indices[2] = {a->indices, b->indices};

@@ -148,6 +148,51 @@ static rn_status_t scatter(const to_dense_sparse_t* sparse, const int64_t* place
   return RN_OK;
 }
 
+// Values of |item| bytes at the places |at| of a vector; false if an index is wrong.
+#define SCATTER_VECTOR(T)                                                                       \
+  static inline bool scatter_##T(const to_dense_sparse_t* sparse, const T* at, bool is_ordered, \
+                                 size_t item, char* out) {                                      \
+    const char* from = sparse->in.values->data;                                                 \
+    const size_t step = sparse->in.values->rank ? item : 0;                                     \
+    int64_t last = -1;                                                                          \
+    bool is_ok = true;                                                                          \
+    for (int64_t i = 0; i < sparse->in.count; ++i, from += step) {                              \
+      const int64_t place = at[i];                                                              \
+      if ((uint64_t)place >= (uint64_t)sparse->dims[0]) return false;                           \
+      is_ok &= place > last;                                                                    \
+      last = place;                                                                             \
+      memcpy(out + (size_t)place * item, from, item);                                           \
+    }                                                                                           \
+    return is_ok || !is_ordered;                                                                \
+  }
+SCATTER_VECTOR(int32_t)
+SCATTER_VECTOR(int64_t)
+
+// Whether the values are done: those of a vector need no places of their own.
+static bool scatter_vector(const to_dense_sparse_t* sparse, bool is_ordered, rn_tensor_t* out) {
+  const rn_tensor_t* indices = sparse->in.indices;
+  const bool is_narrow = indices->dtype == RN_INT32;
+  const size_t item = rn_dtype_size(out->dtype);
+  if (sparse->in.rank != 1 || !rn_dtype_is_plain(out->dtype)) return false;
+  switch (item) {  // sizes that are constants make a store of each copy
+    case 4:
+      return is_narrow ? scatter_int32_t(sparse, indices->data, is_ordered, 4, out->data)
+                       : scatter_int64_t(sparse, indices->data, is_ordered, 4, out->data);
+    case 8:
+      return is_narrow ? scatter_int32_t(sparse, indices->data, is_ordered, 8, out->data)
+                       : scatter_int64_t(sparse, indices->data, is_ordered, 8, out->data);
+    default:
+      return is_narrow ? scatter_int32_t(sparse, indices->data, is_ordered, item, out->data)
+                       : scatter_int64_t(sparse, indices->data, is_ordered, item, out->data);
+  }
+}
+
+static rn_status_t fill(rn_kernel_ctx_t* ctx, rn_shape_t shape, rn_tensor_t** out) {
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, out));
+  return rn_move_fill(rn_ctx_pool(ctx), (*out)->dtype, rn_in(ctx, 3)->data, (*out)->data,
+                      (*out)->count);
+}
+
 static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
   to_dense_sparse_t sparse = {0};
   int64_t dims[RN_MAX_RANK];
@@ -155,12 +200,15 @@ static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_to_dense_read(ctx, &sparse.in));
   RN_RETURN_IF_ERROR(rn_read_dims(rn_in(ctx, 1), dims, &shape));
   sparse.dims = dims;
+  const bool is_ordered = *(const bool*)ctx->state;
   rn_tensor_t places = {0}, *out = NULL;
+  if (sparse.in.rank == 1) {
+    RN_RETURN_IF_ERROR(fill(ctx, shape, &out));
+    if (scatter_vector(&sparse, is_ordered, out)) return RN_OK;
+  }
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){1, &sparse.in.count}, &places));
-  rn_status_t status = find_places(&sparse, *(const bool*)ctx->state, places.data);
-  if (rn_ok(status)) status = rn_output(ctx, 0, shape, &out);
-  if (rn_ok(status))
-    status = rn_move_fill(rn_ctx_pool(ctx), out->dtype, rn_in(ctx, 3)->data, out->data, out->count);
+  rn_status_t status = find_places(&sparse, is_ordered, places.data);
+  if (rn_ok(status) && !out) status = fill(ctx, shape, &out);
   if (rn_ok(status)) status = scatter(&sparse, places.data, out);
   rn_tensor_clear(&places);
   return status;

@@ -1,6 +1,7 @@
 // Summary writer resources, and the ops that write summaries to them.
 //
-// A handle names a writer that CreateSummaryFileWriter opens, once, and CloseSummaryWriter closes.
+// A handle names a writer that CreateSummaryFileWriter, or CreateSummaryDbWriter, opens, once, and
+// CloseSummaryWriter closes.
 #include <inttypes.h>
 
 #include "base/sync.h"
@@ -9,6 +10,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/state/handle.h"
 #include "kernels/cpu/summary/checks.h"
+#include "kernels/cpu/summary/db_writer.h"
 #include "kernels/cpu/summary/writer.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
@@ -17,14 +19,17 @@
 typedef struct summary_writer_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
-  rn_mutex_t mutex;           // guards |events|; held while writing an event
-  rn_event_writer_t* events;  // Owned; NULL if not open
+  rn_mutex_t mutex;  // guards the rest; held while writing an event
+  // Owned; at most one is open.
+  rn_event_writer_t* events;
+  rn_summary_db_t* db;
 } summary_writer_t;
 
 static void writer_destroy(rn_object_t* object) {
   summary_writer_t* w = (summary_writer_t*)object;
   // Errors cannot be reported here, and the session may be gone, because handles outlive it.
   rn_event_writer_drop(w->events);
+  rn_summary_db_close(w->db);
   rn_mutex_destroy(&w->mutex);
   RN_FREE(w->allocator, w);
 }
@@ -57,7 +62,7 @@ static rn_status_t check_one(const rn_kernel_ctx_t* ctx, int i, const char* name
 }
 
 static rn_status_t open_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
-  if (w->events) return RN_OK;  // the first call opens it
+  if (w->events || w->db) return RN_OK;  // the first call opens it
   rn_event_options_t options = {.suffix = text_of(rn_in(ctx, 4)),
                                 .max_queue = *RN_DATA(rn_in(ctx, 2), const int32_t),
                                 .flush_ms = *RN_DATA(rn_in(ctx, 3), const int32_t)};
@@ -74,6 +79,12 @@ static rn_status_t open_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   }
   w->events = events;
   return RN_OK;
+}
+
+static rn_status_t open_db_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
+  if (w->events || w->db) return RN_OK;  // the first call opens it
+  return rn_summary_db_open(ctx->step->env, text_of(rn_in(ctx, 1)), text_of(rn_in(ctx, 2)),
+                            text_of(rn_in(ctx, 3)), text_of(rn_in(ctx, 4)), &w->db);
 }
 
 // Runs |body| with the writer of input 0, locked.
@@ -96,16 +107,30 @@ static rn_status_t create_compute(rn_kernel_ctx_t* ctx) {
   return with_writer(ctx, open_locked);
 }
 
+static rn_status_t create_db_compute(rn_kernel_ctx_t* ctx) {
+  static const char* const names[] = {"writer", "db_uri", "experiment_name", "run_name",
+                                      "user_name"};
+  for (int i = 1; i < 5; ++i) RN_RETURN_IF_ERROR(check_one(ctx, i, names[i]));
+  return with_writer(ctx, open_db_locked);
+}
+
 static rn_status_t need_open(const summary_writer_t* w) {
-  if (w->events) return RN_OK;
+  if (w->events || w->db) return RN_OK;
   return rn_not_found("The summary writer is not open: run CreateSummaryFileWriter first");
+}
+
+// Writes what |field| of an event, a summary or a graph, consists of.
+static rn_status_t put_bytes(summary_writer_t* w, int64_t step, uint32_t field, rn_str_t bytes) {
+  if (!w->db) return rn_event_writer_put(w->events, step, field, bytes);
+  return field == RN_EVENT_GRAPH ? rn_summary_db_put_graph(w->db, 0, bytes)
+                                 : rn_summary_db_put_summary(w->db, step, 0, bytes);
 }
 
 rn_status_t rn_summary_writer_put(rn_resource_t* writer, int64_t step, rn_str_t summary) {
   summary_writer_t* w = (summary_writer_t*)writer;
   rn_mutex_lock(&w->mutex);
   rn_status_t status = need_open(w);
-  if (rn_ok(status)) status = rn_event_writer_put(w->events, step, RN_EVENT_SUMMARY, summary);
+  if (rn_ok(status)) status = put_bytes(w, step, RN_EVENT_SUMMARY, summary);
   rn_mutex_unlock(&w->mutex);
   return status;
 }
@@ -113,14 +138,16 @@ rn_status_t rn_summary_writer_put(rn_resource_t* writer, int64_t step, rn_str_t 
 static rn_status_t flush_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   (void)ctx;
   RN_RETURN_IF_ERROR(need_open(w));
-  return rn_event_writer_flush(w->events);
+  return w->db ? RN_OK : rn_event_writer_flush(w->events);
 }
 
 static rn_status_t close_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   (void)ctx;
   RN_RETURN_IF_ERROR(need_open(w));
   rn_event_writer_t* events = w->events;
+  rn_summary_db_close(w->db);
   w->events = NULL;
+  w->db = NULL;
   return rn_event_writer_close(events);
 }
 
@@ -133,7 +160,7 @@ static rn_status_t put(rn_kernel_ctx_t* ctx, summary_writer_t* w, rn_status_t st
   if (rn_ok(status)) status = rn_strbuf_status(buf);
   if (rn_ok(status)) {
     int64_t step = *RN_DATA(rn_in(ctx, 1), const int64_t);
-    status = rn_event_writer_put(w->events, step, field, rn_strbuf_view(buf));
+    status = put_bytes(w, step, field, rn_strbuf_view(buf));
   }
   rn_strbuf_clear(buf);
   return status;
@@ -145,6 +172,9 @@ static rn_status_t scalar_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   RN_RETURN_IF_ERROR(need_open(w));
   RN_RETURN_IF_ERROR(check_one(ctx, 2, "tag"));
   RN_RETURN_IF_ERROR(check_one(ctx, 3, "value"));
+  if (w->db)
+    return rn_summary_db_put_scalar(w->db, *RN_DATA(rn_in(ctx, 1), const int64_t),
+                                    text_of(rn_in(ctx, 2)), rn_in(ctx, 3));
   rn_summary_put_element(&buf, text_of(rn_in(ctx, 2)), rn_in(ctx, 3), 0);
   return put(ctx, w, RN_OK, &buf, RN_EVENT_SUMMARY);
 }
@@ -166,6 +196,9 @@ static rn_status_t tensor_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   RN_RETURN_IF_ERROR(check_one(ctx, 3, "tag"));
   RN_RETURN_IF_ERROR(check_one(ctx, 4, "summary_metadata"));
   rn_str_t metadata = text_of(rn_in(ctx, 4));
+  if (w->db)
+    return rn_summary_db_put_tensor(w->db, *RN_DATA(rn_in(ctx, 1), const int64_t),
+                                    text_of(rn_in(ctx, 3)), metadata, rn_in(ctx, 2));
   rn_status_t status = rn_summary_put_tensor(&buf, text_of(rn_in(ctx, 3)), RN_STR(""),
                                              rn_in(ctx, 2), metadata.size ? &metadata : NULL);
   return put(ctx, w, status, &buf, RN_EVENT_SUMMARY);
@@ -200,6 +233,13 @@ static rn_status_t import_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   RN_RETURN_IF_ERROR(need_open(w));
   RN_RETURN_IF_ERROR(check_one(ctx, 1, "event"));
   rn_status_t status = rn_event_parse(text_of(rn_in(ctx, 1)), &event);
+  if (rn_ok(status) && w->db) {
+    if (event.kind == RN_EVENT_GRAPH)
+      return rn_summary_db_put_graph(w->db, event.wall_time, event.bytes);
+    return event.kind == RN_EVENT_SUMMARY
+               ? rn_summary_db_put_summary(w->db, event.step, event.wall_time, event.bytes)
+               : RN_OK;
+  }
   if (rn_ok(status)) return rn_event_writer_add(w->events, text_of(rn_in(ctx, 1)));
   rn_status_free(status);
   return rn_data_loss("Bad tf.Event binary proto tensor string");
@@ -279,6 +319,7 @@ static const rn_kernel_def_t rows[] = {
      .destroy = rn_handle_state_destroy,
      .compute = rn_handle_state_compute},
     ROW("CreateSummaryFileWriter", create_compute),
+    ROW("CreateSummaryDbWriter", create_db_compute),
     ROW("FlushSummaryWriter", flush_compute),
     ROW("CloseSummaryWriter", close_compute),
     {.op = "WriteScalarSummary",

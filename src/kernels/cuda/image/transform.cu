@@ -3,6 +3,9 @@
 
 #include "kernels/cuda/image/transform_args.h"
 
+// Rounded by itself, as on the CPU: not joined with the addition that follows.
+RN_DEVICE float times(float a, float b) { return __fmul_rn(a, b); }
+
 RN_DEVICE float clamped(float x, i64 size) {
   return x < 0 ? 0 : x > (float)(size - 1) ? (float)(size - 1) : x;
 }
@@ -76,9 +79,9 @@ struct plane {
   RN_DEVICE float read(float y, float x) const { return has(y, x) ? (float)at(y, x) : fill; }
   RN_DEVICE float mix(float y, float x) const {
     float y0 = floorf(y), x0 = floorf(x), y1 = y0 + 1, x1 = x0 + 1;
-    float top = (x1 - x) * read(y0, x0) + (x - x0) * read(y0, x1);
-    float bottom = (x1 - x) * read(y1, x0) + (x - x0) * read(y1, x1);
-    return (y1 - y) * top + (y - y0) * bottom;
+    float top = times(x1 - x, read(y0, x0)) + times(x - x0, read(y0, x1));
+    float bottom = times(x1 - x, read(y1, x0)) + times(x - x0, read(y1, x1));
+    return times(y1 - y, top) + times(y - y0, bottom);
   }
 };
 
@@ -89,10 +92,11 @@ RN_DEVICE void transform(const rn_cuda_transform_args& args) {
     i64 image = rn_split(rn_split(rn_split(i, args.depth, &channel), args.columns, &column),
                          args.rows, &row);
     const float* m = args.matrices + image * args.matrix_step;
-    float out_x = (float)column, out_y = (float)row, by = m[6] * out_x + m[7] * out_y + 1;
+    float out_x = (float)column, out_y = (float)row;
+    float by = times(m[6], out_x) + times(m[7], out_y) + 1;
     if (by == 0) return element<T>(args.fill);
-    float x = placed(args.border, (m[0] * out_x + m[1] * out_y + m[2]) / by, args.width);
-    float y = placed(args.border, (m[3] * out_x + m[4] * out_y + m[5]) / by, args.height);
+    float x = placed(args.border, (times(m[0], out_x) + times(m[1], out_y) + m[2]) / by, args.width);
+    float y = placed(args.border, (times(m[3], out_x) + times(m[4], out_y) + m[5]) / by, args.height);
     const i64 size = args.height * args.width * args.depth.wide;
     plane<T> from = {static_cast<const T*>(args.images) + image * size + channel, args.height,
                      args.width, args.depth.wide, args.fill};

@@ -128,22 +128,35 @@ RN_DEVICE double rn_lower_series(double a, double x) {
   return sum * rn_gamma_factor(a, x);
 }
 
+// A continued fraction by the recurrence of its numerators and denominators, of the last two steps.
+// They are kept in range together.
+struct rn_fraction_t {
+  double top[2], bottom[2];
+};
+
+// top = b * top + a * the one before, and so for the bottom.
+RN_DEVICE void rn_fraction_step(rn_fraction_t& f, double a, double b) {
+  double top = b * f.top[1] + a * f.top[0], bottom = b * f.bottom[1] + a * f.bottom[0];
+  double scale = fabs(bottom) > 1e150 || fabs(top) > 1e150 ? 1e-150 : 1;
+  f.top[0] = f.top[1] * scale, f.top[1] = top * scale;
+  f.bottom[0] = f.bottom[1] * scale, f.bottom[1] = bottom * scale;
+}
+
+// Whether the last step changed the value by next to nothing.
+RN_DEVICE bool rn_fraction_has_settled(const rn_fraction_t& f) {
+  double now = f.top[1] * f.bottom[0], before = f.top[0] * f.bottom[1];
+  return fabs(now - before) < 1e-16 * fabs(now);
+}
+
 RN_DEVICE double rn_upper_fraction(double a, double x) {
-  const double tiny = 1e-300;
-  double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
+  double b = x + 1 - a;
+  rn_fraction_t f = {{0, 1}, {1, b}};
   for (int k = 1; k < RN_ROUNDS; ++k) {
-    double step = -k * (k - a);
     b += 2;
-    d = step * d + b;
-    c = b + step / c;
-    if (fabs(d) < tiny) d = tiny;
-    if (fabs(c) < tiny) c = tiny;
-    d = 1 / d;
-    double change = d * c;
-    h *= change;
-    if (fabs(change - 1) < 1e-16) break;
+    rn_fraction_step(f, -k * (k - a), b);
+    if (rn_fraction_has_settled(f)) break;
   }
-  return h * rn_gamma_factor(a, x);
+  return f.top[1] / f.bottom[1] * rn_gamma_factor(a, x);
 }
 
 RN_DEVICE double rn_igamma(double a, double x) {
@@ -216,26 +229,14 @@ RN_DEVICE double rn_gamma_sample_grad(double a, double x) {
 }
 
 RN_DEVICE double rn_beta_fraction(double a, double b, double x) {
-  const double tiny = 1e-300;
-  double c = 1, d = 1 - (a + b) * x / (a + 1);
-  if (fabs(d) < tiny) d = tiny;
-  d = 1 / d;
-  double h = d;
+  rn_fraction_t f = {{1, 1}, {1, 1 - (a + b) * x / (a + 1)}};
   for (int m = 1; m < RN_ROUNDS; ++m) {
-    double before = h;
-    for (int odd = 0; odd < 2; ++odd) {
-      double step = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-                        : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-      d = 1 + step * d;
-      c = 1 + step / c;
-      if (fabs(d) < tiny) d = tiny;
-      if (fabs(c) < tiny) c = tiny;
-      d = 1 / d;
-      h *= d * c;
-    }
-    if (fabs(h - before) < 1e-16 * fabs(h)) break;
+    rn_fraction_step(f, m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), 1);
+    bool is_even = rn_fraction_has_settled(f);
+    rn_fraction_step(f, -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), 1);
+    if (is_even && rn_fraction_has_settled(f)) break;
   }
-  return h;
+  return f.top[1] / f.bottom[1];
 }
 
 RN_DEVICE double rn_betainc(double a, double b, double x) {

@@ -77,7 +77,8 @@ static rn_status_t issue(const rn_kernel_ctx_t* ctx, const char* base, const til
   for (int i = 0; i < 8; ++i)
     if (sides[i]->data && !is_vector(sides[i], item)) args->is_vector = 0;
   args->tiles = (i32)((rows + tile.rows - 1) / tile.rows);
-  if (args->tiles > INT32_MAX / heads) return rn_unimplemented("Attention over so many heads");
+  if (args->tiles > INT32_MAX / heads)
+    return rn_unimplemented("Attention over more heads than fit a grid");
   const int pitch = (is_wide ? 128 : 64) + 4;  // 99 KB at most, which every card has
   const size_t floats = (size_t)((kept * tile.rows + 2 * tile.columns) * pitch);
   char name[64];
