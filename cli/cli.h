@@ -96,6 +96,7 @@ typedef struct rn_cli_command_t {
   X(container)             \
   X(top)                   \
   X(cert)                  \
+  X(data_server)           \
   X(python_compat)         \
   X(devices)               \
   X(bench)                 \

@@ -146,6 +146,22 @@ static rn_status_t show(const server_request_t* request, const rn_server_task_t*
   return RN_OK;
 }
 
+// Whether tensors travel by UCX. UCX does not encrypt them: in a cluster with certificates the
+// environment alone does not ask for that.
+static rn_status_t choose_wire(rn_cli_t* cli, const server_request_t* request, bool* out_is_ucx) {
+  const char *option = rn_cli_text(cli, "--wire"), *said = option ? option : getenv("RUNNEL_WIRE");
+  bool is_ucx = said && strcmp(said, "ucx") == 0;
+  if (said && !is_ucx && strcmp(said, "grpc") != 0)
+    return rn_invalid_argument("--wire is grpc or ucx, not '%s'", said);
+  if (is_ucx && request->tls)
+    rn_log(&request->env, RN_LOG_WARNING, "%s",
+           option ? "large tensors travel by UCX, which does not encrypt them"
+                  : "RUNNEL_WIRE=ucx is ignored: UCX does not encrypt tensors, and this task has "
+                    "certificates; --wire ucx allows that");
+  *out_is_ucx = is_ucx && (option || !request->tls);
+  return RN_OK;
+}
+
 // Determines which task this is and where it listens.
 static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_options_t* out) {
   const rn_cli_cluster_t* cluster = &request->cluster;
@@ -164,6 +180,13 @@ static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_op
         "here; give it certificates (--tls-cert and others), or allow that with --insecure",
         RN_STR_ARGS(task->address));
   const int64_t idle = rn_cli_number(cli, "--idle", -1);
+  const char* collectives = rn_cli_text(cli, "--collectives");
+  if (!collectives) collectives = getenv("RUNNEL_COLLECTIVES");
+  bool uses_mpi = collectives && strcmp(collectives, "mpi") == 0;
+  if (collectives && !uses_mpi && strcmp(collectives, "rpc") != 0)
+    return rn_invalid_argument("--collectives is rpc or mpi, not '%s'", collectives);
+  bool uses_ucx = false;
+  RN_RETURN_IF_ERROR(choose_wire(cli, request, &uses_ucx));
   *out = (rn_server_options_t){.env = &request->env,
                                .allocator = cli->allocator,
                                .tasks = cluster->tasks.items,
@@ -176,6 +199,8 @@ static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_op
                                .lease_ns = rn_cli_number(cli, "--lease", 0) * 1000000000,
                                .session_gc_ns = rn_cli_number(cli, "--session-gc", 0) * 1000000000,
                                .lends_nothing = rn_cli_has(cli, "--no-loans"),
+                               .uses_mpi = uses_mpi,
+                               .uses_ucx = uses_ucx,
                                .max_message = (size_t)rn_cli_number(cli, "--max-message", 0) << 20,
                                .max_client_memory = (size_t)rn_cli_number(cli, "--max-memory", 0)
                                                     << 20,
@@ -394,6 +419,13 @@ static const rn_cli_option_t options_of_server[] = {
               "port can run any graph on this task"),
     RN_OPTION(FLAG, "--no-loans", NULL,
               "send large tensors between tasks of this machine over the network too"),
+    RN_OPTION(TEXT, "--wire", "HOW",
+              "grpc (the default) or ucx: large tensors between tasks travel by UCX, where both "
+              "ends have it (InfiniBand, RoCE, shared memory, TCP), and are not encrypted. Also "
+              "RUNNEL_WIRE, but not with certificates"),
+    RN_OPTION(TEXT, "--collectives", "HOW",
+              "rpc (the default) or mpi: collectives of all tasks run by Open MPI, under whose "
+              "mpirun each task is started. Also RUNNEL_COLLECTIVES"),
     RN_OPTION(TEXT, "--allow", "WHAT",
               "what graphs may do with files and the network: read:FOLDER, write:FOLDER, network, "
               "all, separated by ';'; \"\": nothing. By default graphs may do whatever the process "

@@ -1,19 +1,15 @@
-// runnel sim: training on a simulated cluster, and what backup workers gain.
+// runnel sim: training on a simulated cluster. Here: the command, and what backup workers gain.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/progress.h"
-#include "dist/sim/training.h"
+#include "cli/sim.h"
 
+#define SECOND_NS INT64_C(1000000000)
+#define HOUR_NS (3600 * SECOND_NS)
 #define WARM_UP 3  // updates that are not counted, while sessions open and graphs are registered
-
-typedef struct sim_request_t {
-  int64_t workers, servers, backups, steps, seed;
-  int64_t compute_ms, stragglers, straggle;  // the last two in percent
-  int64_t megabytes, gbits;
-  const char* svg;
-} sim_request_t;
 
 // The result of a run, in seconds.
 typedef struct sim_result_t {
@@ -22,9 +18,9 @@ typedef struct sim_result_t {
   int64_t messages;
 } sim_result_t;
 
-static int64_t compute_ns(void* self, rn_sim_t* sim, int worker) {
+int64_t rn_cli_sim_compute_ns(void* self, rn_sim_t* sim, int worker) {
   (void)worker;
-  const sim_request_t* request = self;
+  const rn_cli_sim_t* request = self;
   double ns = (double)request->compute_ms * 1e6 * exp(0.08 * rn_sim_normal(sim));
   bool straggles = rn_sim_uniform(sim) * 100 < (double)request->stragglers;
   double by = rn_sim_exponential(sim) * (double)request->straggle / 100;
@@ -34,6 +30,10 @@ static int64_t compute_ns(void* self, rn_sim_t* sim, int worker) {
 static int compare(const void* a, const void* b) {
   double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
+}
+
+void rn_cli_sim_sort(double* times, int64_t count) {
+  qsort(times, (size_t)count, sizeof *times, compare);
 }
 
 static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64_t steps,
@@ -46,7 +46,7 @@ static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64
                1e-9;
     out->mean += times[i] / (double)steps;
   }
-  qsort(times, (size_t)steps, sizeof *times, compare);
+  rn_cli_sim_sort(times, steps);
   out->median = times[steps / 2];
   out->low = times[steps / 10];
   out->high = times[steps - 1 - steps / 10];
@@ -54,37 +54,44 @@ static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64
   return RN_OK;
 }
 
-static rn_status_t simulate(rn_cli_t* cli, sim_request_t* request, int backups,
-                            rn_cli_progress_t* progress, sim_result_t* out) {
+rn_status_t rn_cli_sim_train(rn_cli_t* cli, rn_cli_sim_t* request, int backups,
+                             rn_training_t** out) {
   int workers = (int)request->workers + backups;
-  // The simulated graph holds only the numbers that are checked; each represents its share of the
-  // model.
-  double there = (workers * 16 + 1) * 4.0 * (double)request->servers;
+  bool is_calm = request->fault == RN_CLI_SIM_CALM;
   rn_training_options_t options = {
       .allocator = cli->allocator,
       .seed = (uint64_t)request->seed * 1000 + (uint64_t)backups,
       .servers = (int)request->servers,
       .workers = workers,
-      .is_sync = true,
+      .is_sync = request->mode == RN_CLI_SIM_SYNC,
       .needed = (int)request->workers,
       .trusts = true,
-      .lease_ns = INT64_C(3600000000000),
-      .wait_ns = INT64_C(3600000000000),
-      .net = {.latency_ns = 50000,
-              .jitter_ns = 20000,
-              .bytes_per_ns = (double)request->gbits / 8,
-              .bytes_of_each = (double)request->megabytes * 1e6 / there},
-      .compute_ns = compute_ns,
+      .lease_ns = is_calm ? HOUR_NS : 0,
+      // With faults, the chief issues the tokens of dead workers anew after this time.
+      .wait_ns = is_calm ? HOUR_NS : 30 * SECOND_NS + 10 * request->compute_ms * 1000000,
+      .net = {.latency_ns = RN_CLI_SIM_LATENCY_NS,
+              .jitter_ns = RN_CLI_SIM_JITTER_NS,
+              .bytes_per_ns = (double)request->gbits / 8},
+      .compute_ns = rn_cli_sim_compute_ns,
       .compute_self = request};
+  // Each number of the simulated graph represents its share of the model.
+  double there = (double)rn_training_length(&options) * 4 * (double)request->servers;
+  options.net.bytes_of_each = (double)request->megabytes * 1e6 / there;
+  return rn_training_create(&options, out);
+}
+
+static rn_status_t simulate(rn_cli_t* cli, rn_cli_sim_t* request, int backups,
+                            rn_cli_progress_t* progress, sim_result_t* out) {
   *out = (sim_result_t){.backups = backups};
   rn_training_t* training = NULL;
-  RN_RETURN_IF_ERROR(rn_training_create(&options, &training));
+  RN_RETURN_IF_ERROR(rn_cli_sim_train(cli, request, backups, &training));
   rn_sim_t* sim = rn_training_sim(training);
   int64_t wanted = request->steps + WARM_UP;
   int64_t until = rn_sim_now(sim) + wanted * INT64_C(1000000000000);
   while (rn_training_stats(training).updates < wanted && rn_sim_now(sim) < until) {
     rn_sim_run(sim, rn_sim_now(sim) + INT64_C(1000000000));
-    rn_cli_progress_set(progress, backups * wanted + rn_training_stats(training).updates);
+    rn_cli_progress_set(progress,
+                        backups / request->every * wanted + rn_training_stats(training).updates);
   }
   rn_cli_progress_end(progress);
   rn_status_t status = RN_OK;
@@ -98,7 +105,7 @@ static rn_status_t simulate(rn_cli_t* cli, sim_request_t* request, int backups,
   return status;
 }
 
-static void print_row(const sim_request_t* request, const sim_result_t* result,
+static void print_row(const rn_cli_sim_t* request, const sim_result_t* result,
                       const sim_result_t* without) {
   double workers = (double)request->workers;
   double gain = without->median / result->median;
@@ -128,7 +135,7 @@ static double round_step(double most) {
   return most / step > 8 ? step * 2 : step;
 }
 
-static void draw_axes(FILE* file, const sim_request_t* request, const sim_result_t* results,
+static void draw_axes(FILE* file, const rn_cli_sim_t* request, const sim_result_t* results,
                       size_t count, double most) {
   fprintf(
       file,
@@ -158,7 +165,7 @@ static void draw_axes(FILE* file, const sim_request_t* request, const sim_result
           LEFT + WIDTH / 2, TOP + HEIGHT + 44, TOP + HEIGHT / 2, TOP + HEIGHT / 2);
 }
 
-static rn_status_t draw(const sim_request_t* request, const sim_result_t* results, size_t count) {
+static rn_status_t draw(const rn_cli_sim_t* request, const sim_result_t* results, size_t count) {
   FILE* file = fopen(request->svg, "w");
   if (!file) return rn_not_found("cannot write '%s'", request->svg);
   double most = 0, workers = (double)request->workers;
@@ -191,45 +198,91 @@ static rn_status_t draw(const sim_request_t* request, const sim_result_t* result
   return fclose(file) == 0 && is_ok ? RN_OK : rn_data_loss("'%s' was not written", request->svg);
 }
 
-static rn_status_t sim(rn_cli_t* cli) {
-  sim_request_t request = {.workers = rn_cli_number(cli, "--workers", 100),
-                           .servers = rn_cli_number(cli, "--ps", 16),
-                           .backups = rn_cli_number(cli, "--backups", 6),
-                           .steps = rn_cli_number(cli, "--steps", 30),
-                           .seed = rn_cli_number(cli, "--seed", 1),
-                           .compute_ms = rn_cli_number(cli, "--compute", 2000),
-                           .stragglers = rn_cli_number(cli, "--stragglers", 2),
-                           .straggle = rn_cli_number(cli, "--straggle", 100),
-                           .megabytes = rn_cli_number(cli, "--megabytes", 96),
-                           .gbits = rn_cli_number(cli, "--gbits", 10),
-                           .svg = rn_cli_text(cli, "--svg")};
-  size_t count = (size_t)request.backups + 1;
+static rn_status_t compare_backups(rn_cli_t* cli, rn_cli_sim_t* request) {
+  size_t count = (size_t)(request->backups / request->every) + 1;
   sim_result_t* results = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_array(cli->allocator, count, sizeof *results, (void**)&results));
   printf(
-      "%lld workers, %lld parameter servers, %lld MB, %lld Gbit/s; seconds per step over %lld "
-      "steps\n"
+      "seconds per step over %lld steps\n"
       "backups   median     10 %%     90 %%     mean  speed-up\n",
-      (long long)request.workers, (long long)request.servers, (long long)request.megabytes,
-      (long long)request.gbits, (long long)request.steps);
+      (long long)request->steps);
   rn_status_t status = RN_OK;
   rn_cli_progress_t progress =
-      rn_cli_progress(cli, "updates", (int64_t)count * (request.steps + WARM_UP));
+      rn_cli_progress(cli, "updates", (int64_t)count * (request->steps + WARM_UP));
   for (size_t i = 0; i < count && rn_ok(status); ++i) {
-    status = simulate(cli, &request, (int)i, &progress, &results[i]);
-    if (rn_ok(status)) print_row(&request, &results[i], &results[0]);
+    status = simulate(cli, request, (int)((int64_t)i * request->every), &progress, &results[i]);
+    if (rn_ok(status)) print_row(request, &results[i], &results[0]);
   }
-  if (rn_ok(status) && request.svg) status = draw(&request, results, count);
+  if (rn_ok(status) && request->svg) status = draw(request, results, count);
   RN_FREE_ARRAY(cli->allocator, results, count);
   return status;
+}
+
+// The position of the value of |option| among its |choices|; 0 if it was not given.
+static int choice(const rn_cli_t* cli, const char* option, const char* const* choices) {
+  const char* value = rn_cli_text(cli, option);
+  for (int i = 0; value && choices[i]; ++i)
+    if (!strcmp(value, choices[i])) return i;
+  return 0;
+}
+
+static rn_status_t sim(rn_cli_t* cli) {
+  static const char* const modes[] = {"sync", "async", "ring", "racks", NULL};
+  static const char* const faults[] = {"none", "rack", "rolling", NULL};
+  rn_cli_sim_t request = {.workers = rn_cli_number(cli, "--workers", 100),
+                          .servers = rn_cli_number(cli, "--ps", 16),
+                          .every = rn_cli_number(cli, "--every", 1),
+                          .steps = rn_cli_number(cli, "--steps", 30),
+                          .seed = rn_cli_number(cli, "--seed", 1),
+                          .compute_ms = rn_cli_number(cli, "--compute", 2000),
+                          .stragglers = rn_cli_number(cli, "--stragglers", 2),
+                          .straggle = rn_cli_number(cli, "--straggle", 100),
+                          .megabytes = rn_cli_number(cli, "--megabytes", 96),
+                          .gbits = rn_cli_number(cli, "--gbits", 10),
+                          .racks = rn_cli_number(cli, "--racks", 10),
+                          .down_s = rn_cli_number(cli, "--down", 60),
+                          .mode = (rn_cli_sim_mode_t)choice(cli, "--mode", modes),
+                          .fault = (rn_cli_sim_fault_t)choice(cli, "--fault", faults),
+                          .svg = rn_cli_text(cli, "--svg")};
+  bool is_table = request.mode == RN_CLI_SIM_SYNC && request.fault == RN_CLI_SIM_CALM;
+  bool has_servers = request.mode <= RN_CLI_SIM_ASYNC;
+  request.backups = rn_cli_number(cli, "--backups", is_table ? 6 : 0);
+  if (request.svg && !is_table)
+    return rn_cli_usage(cli, "--svg draws backup workers: without --fault, with --mode sync");
+  if (request.fault != RN_CLI_SIM_CALM && !has_servers)
+    return rn_cli_usage(cli, "--fault needs --mode sync or async");
+  if (request.backups && request.mode != RN_CLI_SIM_SYNC)
+    return rn_cli_usage(cli, "only --mode sync has backup workers");
+  bool has_racks = request.mode == RN_CLI_SIM_RACKS || request.fault != RN_CLI_SIM_CALM;
+  if (has_racks && request.racks > request.workers)
+    return rn_cli_usage(cli, "%lld racks are too many for %lld workers", (long long)request.racks,
+                        (long long)request.workers);
+  printf("%lld workers, ", (long long)request.workers);
+  if (has_servers) printf("%lld parameter servers, ", (long long)request.servers);
+  printf("%lld MB, %lld Gbit/s; ", (long long)request.megabytes, (long long)request.gbits);
+  if (is_table) return compare_backups(cli, &request);
+  return has_servers ? rn_cli_sim_rates(cli, &request) : rn_cli_sim_rings(cli, &request);
 }
 
 static const rn_cli_option_t options[] = {
     RN_OPTION(NUMBER, "--workers", "N", "gradients per update (default 100)", .least = 1,
               .most = 1000),
-    RN_OPTION(NUMBER, "--ps", "N", "parameter servers (default 16)", .least = 1, .most = 64),
-    RN_OPTION(NUMBER, "--backups", "N", "largest number of backup workers (default 6)",
+    RN_OPTION(NUMBER, "--ps", "N", "parameter servers (default 16)", .least = 1, .most = 1000),
+    RN_OPTION(CHOICE, "--mode", "MODE",
+              "sync (the default), async, ring or racks: how gradients meet",
+              .choices = "sync async ring racks"),
+    RN_OPTION(NUMBER, "--backups", "N",
+              "largest number of backup workers (default 6; with --fault their number, default 0)",
               .most = 100),
+    RN_OPTION(NUMBER, "--every", "N", "try only every Nth number of backup workers (default 1)",
+              .least = 1),
+    RN_OPTION(NUMBER, "--racks", "N", "racks that the workers stand in (default 10)", .least = 1,
+              .most = 1000),
+    RN_OPTION(CHOICE, "--fault", "KIND",
+              "none (the default), rack (one loses power) or rolling (all restart in turn)",
+              .choices = "none rack rolling"),
+    RN_OPTION(NUMBER, "--down", "SECONDS", "how long a rack is down (default 60)", .least = 1,
+              .most = 3600),
     RN_OPTION(NUMBER, "--steps", "N", "updates per run (default 30)", .least = 3),
     RN_OPTION(NUMBER, "--seed", "N", "seed of the random numbers (default 1)"),
     RN_OPTION(NUMBER, "--compute", "MS",
@@ -245,7 +298,7 @@ static const rn_cli_option_t options[] = {
 
 const rn_cli_command_t rn_cli_sim_command = {
     .name = "sim",
-    .summary = "train on a simulated cluster, with backup workers",
+    .summary = "train on a simulated cluster, with backup workers or faults",
     .about =
         "Trains synchronously on a simulated cluster, with 0, 1, 2 ... backup workers: an update "
         "uses the first --workers gradients that arrive and drops later ones. Masters, workers, "
@@ -253,10 +306,16 @@ const rn_cli_command_t rn_cli_sim_command = {
         "in one thread: the same seed gives the same run.\n\nA worker computes for --compute "
         "milliseconds times exp(0.08 N), with N from the standard normal distribution; "
         "--stragglers percent of its steps take 1 + E times as long, with E exponential of mean "
-        "--straggle.",
+        "--straggle.\n\nWith --mode async or --fault it prints gradients per second instead: "
+        "before the "
+        "fault, while racks are down, and afterwards. The modes ring and racks have no parameter "
+        "servers and run no real code: they follow the messages of an all-reduce over one ring, "
+        "or over a ring in each rack and rings between the racks, from clock to clock.",
     .run = sim,
     .options = options,
     .examples =
         "runnel sim --workers 10 --ps 2 --backups 2 --steps 10\n"
-        "runnel sim --workers 50 --ps 17 --backups 5 --svg backups.svg",
+        "runnel sim --workers 50 --ps 17 --backups 5 --svg backups.svg\n"
+        "runnel sim --workers 40 --ps 4 --mode async --fault rack --steps 5\n"
+        "runnel sim --workers 1000 --mode racks --racks 40",
 };

@@ -45,6 +45,9 @@ static void read_received(const rn_in_t* in) {
   if (rn_decode_reach(in->bytes, &reach)) fuzz_use(rn_str(reach.machine));
   rn_status_free(rn_decode_loan(in->bytes, &loan, &lent, &is_there));
   rn_tensor_clear(&lent);
+  rn_wire_answer_t wire = {.is_sent = false};
+  rn_decode_wire_answer(in->bytes, &wire);
+  fuzz_use(wire.address);
   rn_status_free(rn_decode_received(in, &call));
   rn_tensor_clear(&call.value);
 }

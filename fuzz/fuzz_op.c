@@ -526,7 +526,7 @@ static void run_both(build_t* b) {
   rn_tensor_t plain[MAX_FETCHES] = {0}, planned[MAX_FETCHES] = {0};
   rn_status_t first = run_once(b, false, plain), second = run_once(b, true, planned);
   rn_code_t codes[] = {rn_status_code(first), rn_status_code(second)};
-  bool has_state = false;
+  bool has_state = strcmp(b->op->name, "Batch") == 0;  // the numbers of batches are random
   for (size_t i = 0; i < b->graph->nodes.count; ++i)
     has_state |= (b->graph->nodes.items[i]->op->flags & RN_OP_STATEFUL) != 0;
   if (!has_state && is_repeatable(codes[0]) && is_repeatable(codes[1])) {

@@ -44,7 +44,7 @@ RN_MUST_USE rn_status_t rn_local_collectives_create(const rn_env_t* env, rn_allo
 // No member may be left. NULL is fine.
 void rn_local_collectives_destroy(rn_local_collectives_t* collectives);
 rn_collectives_t* rn_local_collectives_face(rn_local_collectives_t* collectives);
-// Allows instances again after an abort, and forgets all groups that nobody waits for.
+// Allows instances again after an abort, and forgets all groups without waiting members.
 void rn_local_collectives_reset(rn_local_collectives_t* collectives);
 
 // From now on members that come to |face|, which is that of local collectives, go to |to|, which

@@ -46,7 +46,7 @@ void rn_groups_clear(rn_groups_t* groups);
 // Forgets |group|, if it is complete and in the table: its members must join again.
 void rn_groups_forget(rn_groups_t* groups, rn_group_t* group);
 void rn_group_release(rn_groups_t* groups, rn_group_t* group);  // NULL is fine
-// Forgets all groups that nobody waits for.
+// Forgets all groups without waiting members.
 void rn_groups_reset(rn_groups_t* groups);
 // The group, or NULL.
 rn_group_t* rn_groups_find(const rn_groups_t* groups, int32_t key);

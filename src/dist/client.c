@@ -77,7 +77,7 @@ static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* option
                                   .tokens = client->tokens,
                                   .tls = client->tls};
   RN_RETURN_IF_ERROR(rn_channel_create(&channel, &client->channel));
-  RN_RETURN_IF_ERROR(rn_remote_peer_create(client->channel, client->env, false,
+  RN_RETURN_IF_ERROR(rn_remote_peer_create(client->channel, client->env, &(rn_remote_near_t){0},
                                            client->base.allocator, &client->peer));
   client->master = rn_remote_master(client->peer);
   rn_leases_options_t leases = {.env = client->env,

@@ -329,7 +329,27 @@ typedef struct rn_worker_t {
 } rn_worker_t;
 typedef struct rn_worker_vtable_t {
   RN_WORKER_CALLS(RN_CALL_FUNCTION)
+  const struct rn_showing_t* showing;  // NULL: nothing can be shown to the task
 } rn_worker_vtable_t;
+
+// Small values without calls: a task shows them to another one, which looks for them. Only a hint,
+// which a transport gives where tasks share a machine: a value that is shown can also be had by a
+// call, and must be, if it is not found.
+#define RN_SHOWN_MAX ((size_t)64 << 10)
+typedef struct rn_shown_key_t {
+  uint64_t bits[2];  // a digest of its name
+} rn_shown_key_t;
+typedef struct rn_showing_t {
+  // Whether the values that |worker| shows can be looked for at present.
+  bool (*is_near)(rn_worker_t* worker);
+  // Shows a copy of |size| bytes to |worker|. Returns a number for it; 0: it is not shown.
+  uint64_t (*show)(rn_worker_t* worker, rn_shown_key_t key, const void* data, size_t size);
+  void (*hide)(rn_worker_t* worker, uint64_t number);
+  // Whether |worker| has taken it. False if that is not known.
+  bool (*is_taken)(rn_worker_t* worker, uint64_t number);
+  // Takes what |worker| shows under |key|, once; false if it is not there or has another size.
+  bool (*take)(rn_worker_t* worker, rn_shown_key_t key, void* to, size_t size);
+} rn_showing_t;
 
 typedef struct rn_master_t {
   const struct rn_master_vtable_t* vtable;

@@ -127,7 +127,29 @@ static void begin(rn_worker_t* face, rn_call_t* call, int64_t number,
   }
 RN_WORKER_CALLS(REPEATED)
 
-static const rn_worker_vtable_t vtable = {RN_WORKER_CALLS(RN_CALL_ENTRY)};
+// What is shown needs no repetition.
+
+static rn_worker_t* peer_of(rn_worker_t* face) { return ((rn_repeat_t*)face)->peer; }
+static const rn_showing_t* showing_of(rn_worker_t* face) { return peer_of(face)->vtable->showing; }
+
+static bool is_near(rn_worker_t* face) {
+  return showing_of(face) && showing_of(face)->is_near(peer_of(face));
+}
+static uint64_t show(rn_worker_t* face, rn_shown_key_t key, const void* data, size_t size) {
+  return showing_of(face) ? showing_of(face)->show(peer_of(face), key, data, size) : 0;
+}
+static void hide(rn_worker_t* face, uint64_t number) {
+  if (showing_of(face)) showing_of(face)->hide(peer_of(face), number);
+}
+static bool is_taken(rn_worker_t* face, uint64_t number) {
+  return !showing_of(face) || showing_of(face)->is_taken(peer_of(face), number);
+}
+static bool take(rn_worker_t* face, rn_shown_key_t key, void* to, size_t size) {
+  return showing_of(face) && showing_of(face)->take(peer_of(face), key, to, size);
+}
+static const rn_showing_t showing = {is_near, show, hide, is_taken, take};
+
+static const rn_worker_vtable_t vtable = {RN_WORKER_CALLS(RN_CALL_ENTRY).showing = &showing};
 
 rn_status_t rn_repeat_create(rn_worker_t* peer, const rn_env_t* env, rn_allocator_t allocator,
                              rn_repeat_t** out) {

@@ -3,59 +3,16 @@
 
 #include <stdio.h>
 
-#include "base/fs_only.h"
 #include "base/machine.h"
-
-#include "dist/coordination/service.h"
-#include "dist/eager/service.h"
-#include "dist/health.h"
 #include "dist/rpc/codec.h"
-#include "dist/rpc/service.h"
-#include "dist/server_peers.h"
-#include "dist/worker/fence.h"
-#include "dist/worker/gc.h"
-#include "framework/resource_view.h"
-#include "net/channel.h"
+#include "dist/server_internal.h"
 #include "net/token.h"
 
 #define MAX_SESSIONS 1000
-#define MAX_QUEUES 64  // that a page shows
-#define HEALTH_AGAIN_NS 2000000
 #define STALL_NS INT64_C(60000000000)
 #define HALF_NS INT64_C(60000000000)
 #define IDLE_NS INT64_C(600000000000)
 #define MAX_DOORS 1024
-
-struct rn_server_t {
-  rn_allocator_t allocator;
-  rn_arena_t arena;
-  rn_env_t env;    // the caller's with our pool
-  rn_env_t inner;  // the same, restricted for graphs
-  rn_fs_only_t* only;
-  rn_server_options_t options;
-  rn_pool_t* pool;
-  rn_loop_t* loop;
-  rn_leases_t* leases;
-  rn_worker_gc_t* gc;
-  rn_rpc_server_t* rpc;
-  rn_local_worker_t* worker;
-  rn_worker_fence_t* fence;  // in front of the worker, for other tasks
-  rn_local_master_t* master;
-  rn_service_t service;
-  rn_eager_service_t* eager;
-  rn_coordination_t* coordination;
-  rn_health_t* health;
-  rn_call_gate_t gate;
-  int64_t started_ns;
-  rn_str_t own_address;  // of the cluster
-  rn_str_t* names;       // of the tasks, this one first
-  rn_server_peers_t* peers;
-  char target[300];
-  rn_mutex_t mutex;  // guards what follows
-  rn_cond_t changed;
-  bool is_starting, is_started, is_stopped;
-  bool is_down;  // no call from outside is under way any more
-};
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
 
@@ -119,180 +76,6 @@ bool rn_server_is_busy(rn_server_t* server) {
   // Each context of an eager client has a step of its own lifetime, which does not count.
   return rn_call_gate_busy(&server->gate) || rn_local_worker_has_mail(server->worker) ||
          rn_local_worker_stats(server->worker).steps > rn_eager_service_contexts(server->eager);
-}
-
-// Status pages, on the loop's thread.
-
-static rn_task_state_t state_of(rn_server_t* server) {
-  rn_mutex_lock(&server->mutex);
-  rn_task_state_t state =
-      server->gate.drained_ns || server->is_stopped ? RN_TASK_DRAINING : RN_TASK_READY;
-  rn_mutex_unlock(&server->mutex);
-  return state;
-}
-
-// The first few queues of the devices that sessions share.
-typedef struct queues_t {
-  rn_server_t* server;
-  rn_arena_t* arena;
-  rn_queue_view_t items[MAX_QUEUES];
-  size_t count;
-  rn_status_t status;
-} queues_t;
-
-static void see_resource(void* arg, rn_str_t container, rn_str_t name, rn_resource_t* resource) {
-  queues_t* queues = arg;
-  if (strcmp(resource->type, "Queue") != 0 || queues->count == MAX_QUEUES || !rn_ok(queues->status))
-    return;
-  rn_queue_view_t* view = &queues->items[queues->count++];
-  view->size = queues->server->options.queue_size(resource);
-  queues->status = rn_arena_str(queues->arena, container, &view->container);
-  if (rn_ok(queues->status)) queues->status = rn_arena_str(queues->arena, name, &view->name);
-}
-
-static rn_status_t view_queues(rn_server_t* server, rn_arena_t* arena, queues_t** out) {
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, out));
-  **out = (queues_t){.server = server, .arena = arena};
-  int cpus = server->options.cpu_devices < 1 ? 1 : server->options.cpu_devices;
-  for (int i = 0; server->options.queue_size && i < cpus; ++i)
-    rn_resources_each(rn_local_worker_device(server->worker, i)->resources, see_resource, *out);
-  return (*out)->status;
-}
-
-static size_t sessions_of(rn_server_t* server) {
-  rn_mutex_lock(&server->mutex);
-  size_t count = server->master ? rn_local_master_sessions(server->master) : 0;
-  rn_mutex_unlock(&server->mutex);
-  return count;
-}
-
-typedef void page_fn_t(const rn_task_view_t* view, rn_strbuf_t* out);
-
-static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) {
-  rn_arena_t arena;
-  rn_peer_view_t* peers = NULL;
-  rn_lease_info_t* leases = NULL;
-  rn_arena_init(&arena, server->allocator);
-  size_t peer_count = rn_server_peers_count(server->peers);
-  size_t lease_count = rn_leases_list(server->leases, NULL, 0);
-  rn_status_t status = RN_ARENA_ARRAY(&arena, peer_count, &peers);
-  if (rn_ok(status)) status = RN_ARENA_ARRAY(&arena, lease_count, &leases);
-  queues_t* queues = NULL;
-  if (rn_ok(status)) status = view_queues(server, &arena, &queues);
-  if (rn_ok(status)) {
-    size_t all = rn_leases_list(server->leases, leases, lease_count);
-    rn_server_peers_view(server->peers, leases, all < lease_count ? all : lease_count, peers,
-                         peer_count);
-    const rn_server_options_t* options = &server->options;
-    int64_t now = rn_loop_now(server->loop);
-    rn_task_view_t view = {.task = server->names[0],
-                           .target = server->target,
-                           .state = state_of(server),
-                           .is_secure = options->tls != NULL,
-                           .incarnation = rn_local_worker_device(server->worker, 0)->incarnation,
-                           .now_ns = now,
-                           .uptime_ns = now - server->started_ns,
-                           .lease_ns = options->lease_ns,
-                           .sessions = sessions_of(server),
-                           .contexts = rn_eager_service_contexts(server->eager),
-                           .worker = rn_local_worker_stats(server->worker),
-                           .port = rn_rpc_server_stats(server->rpc),
-                           .gate = &server->gate,
-                           .peers = peers,
-                           .peer_count = peer_count,
-                           .queues = queues->items,
-                           .queue_count = queues->count};
-    page(&view, out);
-    status = rn_strbuf_status(out);
-  }
-  rn_arena_clear(&arena);
-  return status;
-}
-
-static void audit_stop(rn_server_t* server, rn_socket_t* from, uint32_t rights, int code) {
-  if (!server->options.audit) return;
-  rn_strbuf_t address;
-  rn_strbuf_init(&address, server->allocator);
-  rn_status_free(from->vtable->peer_address(from, &address));
-  server->options.audit(server->options.audit_self,
-                        &(rn_audit_event_t){.action = "stop",
-                                            .name = rn_tls_peer(from),
-                                            .address = rn_strbuf_view(&address),
-                                            .rights = rights,
-                                            .outcome = code == 202   ? RN_CODE_OK
-                                                       : code == 401 ? RN_CODE_UNAUTHENTICATED
-                                                                     : RN_CODE_PERMISSION_DENIED});
-  rn_strbuf_clear(&address);
-}
-
-// The header proves that the request is deliberate: pages of other sites cannot set it.
-static void end_page(rn_server_t* server, const rn_http1_request_t* request, uint32_t rights,
-                     rn_http1_answer_t* out) {
-  bool is_meant =
-      server->options.asked_to_end && rn_str_is(rn_http1_header(request, "x-runnel"), "stop");
-  bool may = is_meant && rights & RN_MAY_OPERATE;
-  out->code = !rn_str_is(request->method, "POST") ? 405 : may ? 202 : 403;
-  rn_strbuf_printf(&out->body, "%s\n",
-                   out->code == 405 ? "POST it"
-                   : may            ? "ending"
-                   : is_meant
-                       ? "the role of an operator is needed, which the token or certificate does "
-                         "not give"
-                       : "the header X-Runnel: stop is missing, or this task does not accept it");
-  if (out->code == 202) server->options.asked_to_end();
-}
-
-// A healthy task must be able to run steps.
-static void health_page(rn_server_t* server, rn_task_state_t state, rn_http1_answer_t* out) {
-  rn_health_state_t health =
-      state == RN_TASK_DRAINING ? RN_HEALTH_GOOD : rn_health_ask(server->health);
-  if (health == RN_HEALTH_WAITS) out->again_ns = HEALTH_AGAIN_NS;
-  bool is_good = health == RN_HEALTH_GOOD && state != RN_TASK_DRAINING;
-  out->code = is_good ? 200 : 503;
-  rn_strbuf_printf(&out->body, "%s\n",
-                   is_good                     ? "ok"
-                   : state == RN_TASK_DRAINING ? "draining"
-                                               : "stuck: a trivial step does not end");
-}
-
-static void page(void* self, const rn_http1_request_t* request, rn_socket_t* from,
-                 rn_http1_answer_t* out) {
-  rn_server_t* server = self;
-  rn_tokens_t* tokens = server->options.tokens;
-  uint32_t roles = tokens ? rn_tokens_grant(tokens, rn_http1_header(request, "authorization")) : 0;
-  uint32_t rights = rn_call_gate_rights(&server->gate, roles, rn_tls_peer(from));
-  bool is_stop = rn_str_is(request->path, "/stop");
-  rn_status_t status = RN_OK;
-  rn_task_state_t state = state_of(server);
-  out->code = 200;
-  // Health checks need no token; all other pages do, if there is one.
-  bool is_open = rn_str_is(request->path, "/healthz") || rn_str_is(request->path, "/readyz");
-  if (!is_open && !rights) {
-    out->code = 401;
-    rn_strbuf_printf(&out->body, "needs the header Authorization: Bearer with the task's token\n");
-  } else if (is_stop) {
-    end_page(server, request, rights, out);
-  } else if (!rn_str_is(request->method, "GET") && !rn_str_is(request->method, "HEAD")) {
-    out->code = 405;
-  } else if (rn_str_is(request->path, "/healthz")) {
-    health_page(server, state, out);
-  } else if (rn_str_is(request->path, "/readyz")) {
-    out->code = state == RN_TASK_READY ? 200 : 503;
-    rn_strbuf_printf(&out->body, "%s\n", state == RN_TASK_READY ? "ready" : "not ready");
-  } else if (rn_str_is(request->path, "/metrics")) {
-    out->type = "text/plain; version=0.0.4; charset=utf-8";
-    status = show(server, rn_status_page_metrics, &out->body);
-  } else if (rn_str_is(request->path, "/statusz") || rn_str_is(request->path, "/")) {
-    bool is_json = rn_http1_query_has(request->query, "format", "json");
-    out->type = is_json ? "application/json" : "text/html; charset=utf-8";
-    status = show(server, is_json ? rn_status_page_json : rn_status_page_html, &out->body);
-  } else {
-    out->code = 404;
-    rn_strbuf_printf(&out->body, "The pages are /healthz, /readyz, /statusz and /metrics\n");
-  }
-  if (is_stop) audit_stop(server, from, rights, out->code);
-  if (!rn_ok(status)) out->code = 500;
-  rn_status_free(status);
 }
 
 static rn_status_t task_name(rn_server_t* server, rn_str_t job, int32_t index, rn_str_t* out) {
@@ -369,6 +152,28 @@ static void set_limits(const rn_server_options_t* options, rn_rpc_server_options
   out->idle_ns = options->idle_ns < 0 ? 0 : options->idle_ns ? options->idle_ns : IDLE_NS;
 }
 
+// Without UCX, the server works as it does without a wire.
+static rn_status_t open_wire(rn_server_t* server) {
+  const rn_server_options_t* own = &server->options;
+  bool is_local = false;
+  for (size_t i = 0; i < own->task_count; ++i)
+    if (rn_str_eq(own->tasks[i].job, own->job) && own->tasks[i].index == own->index)
+      is_local = is_loopback(host_of(own->tasks[i].address));
+  rn_wire_options_t options = {.env = &server->env,
+                               .allocator = server->allocator,
+                               .landing = rn_loop_landing(server->loop),
+                               .max_value = rn_machine_memory(),
+                               .is_local = is_local,
+                               .lease_ns = own->lease_ns};
+  rn_status_t status = rn_wire_create(&options, &server->service.wire);
+  rn_code_t code = rn_status_code(status);
+  if (code != RN_CODE_UNAVAILABLE && code != RN_CODE_UNIMPLEMENTED) return status;
+  rn_log(&server->env, RN_LOG_WARNING, "%s; tensors come over the ordinary connections",
+         rn_status_message(status));
+  rn_status_free(status);
+  return RN_OK;
+}
+
 static rn_status_t set_up(rn_server_t* server) {
   rn_server_options_t* options = &server->options;
   rn_str_t own = {0}, address;
@@ -390,6 +195,12 @@ static rn_status_t set_up(rn_server_t* server) {
                                 .lease_ns = options->lease_ns,
                                 .is_logged = true};
   RN_RETURN_IF_ERROR(rn_leases_create(&leases, &server->leases));
+  if (!options->lends_nothing) {  // without its socket the server works, but lends nothing
+    rn_status_t status = rn_loans_create(&server->env, server->allocator, &server->service.loans);
+    if (rn_status_code(status) != RN_CODE_UNAVAILABLE) RN_RETURN_IF_ERROR(status);
+    rn_status_free(status);
+  }
+  if (options->uses_ucx) RN_RETURN_IF_ERROR(open_wire(server));
   rn_server_peers_options_t to_others = {.env = &server->env,
                                          .allocator = server->allocator,
                                          .loop = server->loop,
@@ -398,10 +209,13 @@ static rn_status_t set_up(rn_server_t* server) {
                                          .tls = options->tls,
                                          .tokens = options->tokens,
                                          .borrows = !options->lends_nothing,
+                                         .loans = server->service.loans,
+                                         .wire = server->service.wire,
                                          .may_reach = may_reach,
                                          .self = server};
   RN_RETURN_IF_ERROR(rn_server_peers_create(&to_others, &server->peers));
   RN_RETURN_IF_ERROR(take_cluster(server, &own));
+  rn_server_peers_set_task(server->peers, server->names[0]);
   server->own_address = own;
   RN_RETURN_IF_ERROR(listen_address(server, own, &address));
   rn_peers_t peers = rn_server_peers_table(server->peers);
@@ -412,6 +226,8 @@ static rn_status_t set_up(rn_server_t* server) {
                                          server->allocator, &server->only));
     rn_fs_only_apply(server->only, &server->inner);
   }
+  if (options->uses_mpi)
+    RN_RETURN_IF_ERROR(rn_mpi_create(server->names[0], server->allocator, &server->mpi));
   rn_local_worker_options_t worker = {.env = &server->inner,
                                       .allocator = server->allocator,
                                       .task = server->names[0].data,
@@ -420,7 +236,8 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .gpu = options->gpu,
                                       .peers = peers,
                                       .reach = reach,
-                                      .collective_leader = leader_of(server)};
+                                      .collective_leader = leader_of(server),
+                                      .exchanger = rn_mpi_exchanger(server->mpi)};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
   RN_RETURN_IF_ERROR(
       rn_health_create(&server->env, server->worker, server->allocator, &server->health));
@@ -448,12 +265,8 @@ static rn_status_t set_up(rn_server_t* server) {
                                .peers = peers,
                                .timers = rn_loop_timers(server->loop)};
   RN_RETURN_IF_ERROR(rn_worker_gc_create(&gc, &server->gc));
-  if (!options->lends_nothing) {  // without its socket the server works, but lends nothing
-    rn_status_t status = rn_loans_create(&server->env, server->allocator, &server->service.loans);
-    if (rn_status_code(status) != RN_CODE_UNAVAILABLE) RN_RETURN_IF_ERROR(status);
-    rn_status_free(status);
-  }
   server->service = (rn_service_t){.loans = server->service.loans,
+                                   .wire = server->service.wire,
                                    .worker = rn_worker_fence_face(server->fence),
                                    .master = rn_local_master_face(server->master),
                                    .env = &server->env,
@@ -486,6 +299,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .tls = options->tls,
                                       .lease_ns = lease,
                                       .borrows = !options->lends_nothing,
+                                      .wire = server->service.wire,
                                       .may_reach = may_reach,
                                       .knows = is_in_cluster,
                                       .may_self = server,
@@ -505,7 +319,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                  .max_streams = (uint32_t)options->max_streams,
                                  .tls = options->tls,
                                  .tokens = options->tokens,
-                                 .page = page};
+                                 .page = rn_server_page};
   set_limits(options, &rpc);
   RN_RETURN_IF_ERROR(rn_rpc_server_create(&rpc, &server->rpc));
   rn_str_t host = own;
@@ -539,6 +353,8 @@ rn_status_t rn_server_create(const rn_server_options_t* options, rn_server_t** o
 }
 
 rn_local_worker_t* rn_server_worker(rn_server_t* server) { return server->worker; }
+rn_eager_service_t* rn_server_eager(rn_server_t* server) { return server->eager; }
+rn_str_t rn_server_address(const rn_server_t* server) { return server->own_address; }
 
 rn_status_t rn_server_start(rn_server_t* server) {
   rn_mutex_lock(&server->mutex);
@@ -572,6 +388,7 @@ rn_status_t rn_server_stop(rn_server_t* server) {
   rn_worker_fence_stop(server->fence);
   rn_eager_service_stop(server->eager);
   rn_coordination_stop(server->coordination);
+  rn_wire_stop(server->service.wire);  // calls wait for what is on it
   rn_rpc_server_destroy(server->rpc);
   server->rpc = NULL;
   rn_local_master_destroy(master);
@@ -602,9 +419,11 @@ void rn_server_destroy(rn_server_t* server) {
   rn_leases_destroy(server->leases);
   rn_worker_gc_destroy(server->gc);
   rn_local_worker_destroy(server->worker);
+  rn_mpi_destroy(server->mpi);
   rn_worker_fence_destroy(server->fence);
   rn_server_peers_destroy(server->peers);
   rn_loans_destroy(server->service.loans);
+  rn_wire_destroy(server->service.wire);
   rn_loop_destroy(server->loop);
   rn_pool_destroy(server->pool);
   rn_health_destroy(server->health);

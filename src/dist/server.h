@@ -45,6 +45,9 @@ typedef struct rn_server_options_t {
   // The task that knows the groups of collectives, "/job:worker/replica:0/task:0"; "": chief 0, or
   // else worker 0, or else the first task by name; copied.
   rn_str_t collective_leader;
+  bool uses_mpi;  // collectives of all tasks run by MPI, of which each task is a rank (mpi.h)
+  bool uses_ucx;  // large tensors between tasks of the cluster travel by UCX (rpc/wire.h), where
+                  // that is possible; they are not encrypted then
   // If |is_limited|, graphs may use only the files and network that |allow| lists: see
   // base/fs_only.h. Clients may make the task connect to addresses of its own cluster, and to
   // others only if |allow| has "network" or "all", or |reaches_all| is set, or if |reaches_local|
@@ -82,6 +85,8 @@ void rn_server_destroy(rn_server_t* server);
 
 // Borrowed; for an eager context of this process that takes the place of its devices.
 rn_local_worker_t* rn_server_worker(rn_server_t* server);
-const char* rn_server_target(const rn_server_t* server);  // "grpc://host:port"
+struct rn_eager_service_t* rn_server_eager(rn_server_t* server);  // Borrowed
+rn_str_t rn_server_address(const rn_server_t* server);            // in its cluster
+const char* rn_server_target(const rn_server_t* server);          // "grpc://host:port"
 
 #endif  // RUNNEL_DIST_SERVER_H_

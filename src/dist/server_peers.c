@@ -19,6 +19,7 @@ typedef struct server_peer_t {
 
 struct rn_server_peers_t {
   rn_server_peers_options_t options;
+  rn_str_t task;     // this one
   rn_mutex_t mutex;  // guards what follows, and the creation of channels
   rn_arena_t arena;
   RN_VEC(server_peer_t*) items;  // the tasks of the own cluster come first
@@ -33,6 +34,8 @@ rn_status_t rn_server_peers_create(const rn_server_peers_options_t* options,
   rn_arena_init(&(*out)->arena, options->allocator);
   return RN_OK;
 }
+
+void rn_server_peers_set_task(rn_server_peers_t* peers, rn_str_t task) { peers->task = task; }
 
 void rn_server_peers_stop(rn_server_peers_t* peers) {
   for (size_t i = 0; peers && i < peers->items.count; ++i)
@@ -111,9 +114,14 @@ static rn_status_t connect_locked(rn_server_peers_t* peers, server_peer_t* peer)
                                   .tokens = is_own ? options->tokens : NULL,
                                   .peer = peer->title.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&channel, &peer->channel));
+  const rn_remote_near_t near = {.borrows = options->borrows,
+                                 .loans = options->loans,
+                                 .wire = is_own ? options->wire : NULL,
+                                 .task = peers->task,
+                                 .to_task = peer->task};
   if (!peer->remote)
-    RN_RETURN_IF_ERROR(rn_remote_peer_create(peer->channel, options->env, options->borrows,
-                                             options->allocator, &peer->remote));
+    RN_RETURN_IF_ERROR(rn_remote_peer_create(peer->channel, options->env, &near, options->allocator,
+                                             &peer->remote));
   if (!peer->repeat)
     RN_RETURN_IF_ERROR(rn_repeat_create(rn_remote_worker(peer->remote), options->env,
                                         options->allocator, &peer->repeat));

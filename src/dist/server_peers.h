@@ -5,6 +5,7 @@
 
 #include "dist/given.h"
 #include "dist/lease.h"
+#include "dist/rpc/wire.h"
 #include "dist/status_page.h"
 
 typedef struct rn_server_peers_t rn_server_peers_t;
@@ -17,7 +18,9 @@ typedef struct rn_server_peers_options_t {
   int64_t lease_ns;
   rn_tls_t* tls;        // NULL: plain
   rn_tokens_t* tokens;  // NULL: none. Sent to the tasks of the own cluster only
-  bool borrows;         // see rn_remote_peer_create
+  bool borrows;         // see rn_remote_near_t, like the next two
+  rn_loans_t* loans;
+  rn_wire_t* wire;
   // Whether the task may connect to |address|, which a client named.
   bool (*may_reach)(void* self, rn_str_t address);
   void* self;
@@ -25,6 +28,8 @@ typedef struct rn_server_peers_options_t {
 
 RN_MUST_USE rn_status_t rn_server_peers_create(const rn_server_peers_options_t* options,
                                                rn_server_peers_t** out);
+// Names this task, before the first call. Borrows |task|.
+void rn_server_peers_set_task(rn_server_peers_t* peers, rn_str_t task);
 // Adds a task of the own cluster, before the first call. Borrows the strings, which are
 // NUL-terminated. INVALID_ARGUMENT if it is there already.
 RN_MUST_USE rn_status_t rn_server_peers_add(rn_server_peers_t* peers, rn_str_t task,

@@ -36,8 +36,11 @@ POD = {
     "securityContext": {"runAsNonRoot": bool, "runAsUser": int, "fsGroup": int,
                         "seccompProfile": {"type!": str}},
     "containers!": [CONTAINER],
-    "volumes": [{"name!": str, "secret!": {"secretName!": str, "defaultMode": int}}],
+    "volumes": [{"name!": str, "secret": {"secretName!": str, "defaultMode": int},
+                 "persistentVolumeClaim": {"claimName!": str}}],
 }
+REPLICAS = {"replicas!": int, "restartPolicy!": str,
+            "template!": {"metadata!": {"labels!": LABELS}, "spec!": POD}}
 KINDS = {
     ("v1", "ConfigMap"): {"data!": LABELS},
     ("v1", "Service"): {"spec!": {
@@ -47,6 +50,10 @@ KINDS = {
         "serviceName!": str, "replicas": int, "podManagementPolicy": str,
         "selector!": {"matchLabels!": LABELS},
         "template!": {"metadata!": {"labels!": LABELS}, "spec!": POD}}},
+    # From the operator's CustomResourceDefinition.
+    ("kubeflow.org/v1", "TFJob"): {"spec!": {
+        "runPolicy": {"cleanPodPolicy": str, "backoffLimit": int, "ttlSecondsAfterFinished": int},
+        "tfReplicaSpecs!": {"PS!": REPLICAS, "Worker!": REPLICAS}}},
 }
 
 
@@ -108,14 +115,47 @@ def check_set(each, services, config, flags):
     return job
 
 
-def main():
-    with open(os.path.join(FOLDER, "cluster.yaml")) as file:
+def read(name):
+    """The documents of a file, each with only the fields that its kind has."""
+    with open(os.path.join(FOLDER, name)) as file:
         documents = list(yaml.safe_load_all(file))
     for each in documents:
         kind = (each.get("apiVersion"), each.get("kind"))
         check(kind in KINDS, "there is no", kind)
         schema = {"apiVersion!": str, "kind!": str, "metadata!": META, **KINDS[kind]}
         check_fields(each, schema, kind[1])
+    return documents
+
+
+def check_tfjob(flags):
+    job, = read("tfjob/tfjob.yaml")
+    check(job["spec"]["runPolicy"]["cleanPodPolicy"] in ("None", "Running", "All"), "cleanPodPolicy")
+    try:
+        import kubernetes_validate
+    except ImportError:
+        kubernetes_validate = None
+    for name, replicas in job["spec"]["tfReplicaSpecs"].items():
+        check(replicas["restartPolicy"] in ("Always", "OnFailure", "Never", "ExitCode"), name, "restartPolicy")
+        pod = replicas["template"]["spec"]
+        container, = pod["containers"]
+        check(container["name"] == "tensorflow", name, "has a container that the operator does not know")
+        check(container["ports"] == [{"name": "tfjob-port", "containerPort": 2222}], name, container["ports"])
+        check({each["name"] for each in container["volumeMounts"]} == {each["name"] for each in pod["volumes"]}, name)
+        if name == "PS":
+            check_command(container, flags, name)
+            drain = int(container["command"][container["command"].index("--drain") + 1])
+            check(drain < pod["terminationGracePeriodSeconds"], name, "is killed before it has drained")
+        if kubernetes_validate:
+            kubernetes_validate.validate({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name.lower()}, "spec": pod}, "1.28", strict=True)
+    # What the operator writes into TF_CONFIG is what the task reads.
+    config = {"cluster": {"ps": ["digits-ps-0.default.svc:2222", "digits-ps-1.default.svc:2222"], "worker": ["digits-worker-0.default.svc:2222"]},
+              "task": {"type": "ps", "index": 1}, "environment": "cloud"}
+    shown = subprocess.run([RUNNEL, "server", "--show"], env=dict(os.environ, TF_CONFIG=json.dumps(config)), capture_output=True, text=True)
+    check("* ps:1 digits-ps-1.default.svc:2222" in shown.stdout, shown.stdout, shown.stderr)
+
+
+def main():
+    documents = read("cluster.yaml")
     try:
         import kubernetes_validate
         for each in documents:
@@ -134,6 +174,7 @@ def main():
     jobs = {check_set(each, of_kind["Service"], config, flags)
             for each in of_kind["StatefulSet"].values()}
     check(jobs == set(config["cluster"]), "TF_CONFIG has other jobs than", jobs)
+    check_tfjob(flags)
     # The certificates that the tasks want are those that the command makes.
     with tempfile.TemporaryDirectory() as certs:
         subprocess.run([RUNNEL, "cert", "--dir", certs, "--cluster",

@@ -7,6 +7,7 @@ whatever its options are; and without --allow network it must not even connect.
 """
 
 import concurrent.futures
+import ctypes
 import os
 import subprocess
 import sys
@@ -79,10 +80,10 @@ class Lender:
 
 
 class Victim:
-    def __init__(self, *options):
+    def __init__(self, *options, others=""):
         self.address = f"127.0.0.1:{free_ports(1)[0]}"
-        self.process = subprocess.Popen([RUNNEL, "server", "--cluster", "worker=" + self.address, *options],
-                                        stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([RUNNEL, "server", "--cluster", "worker=" + self.address + others, "--job", "worker",
+                                         *options], stdout=subprocess.PIPE)
         assert self.process.stdout.readline().startswith(b"grpc://")
         self.channel = grpc.insecure_channel(self.address)
         self.ops = 0
@@ -113,17 +114,19 @@ class Victim:
         self.ops += 1
         self.enqueue(transfer("_Recv", self.ops, attr("tensor_type", field(6, UINT8)), EVIL, VICTIM))
 
-    def lender_of(self, machine):
-        """What the victim says of itself to who asks as a task of its machine would: field 1000."""
+    def fetch(self, more):
+        """The fields of what the victim answers when it is asked for a value, with |more| in the request."""
         self.ops += 1
         key = f"{VICTIM}/device:CPU:0;{self.incarnation:016x};{EVIL}/device:CPU:0;t{self.ops};0:0"
         value = 1000 + self.ops
         sent = field(3, field(1, value) + field(2, tensor(b"x" * 8)) + field(3, device(VICTIM)))
         self.enqueue(sent, transfer("_Send", self.ops, attr("T", field(6, UINT8)), VICTIM, EVIL, value,
                                     self.incarnation))
-        ask = field(1, 5) + field(2, key.encode()) + field(1000, field(1, machine))
-        answer = self.call("WorkerService", "RecvTensor", ask)
-        return dict(fields(answer)).get(1000, b"")
+        return dict(fields(self.call("WorkerService", "RecvTensor", field(1, 5) + field(2, key.encode()) + more)))
+
+    def lender_of(self, machine):
+        """What the victim says of itself when asked as by a task of its own machine: field 1000."""
+        return self.fetch(field(1000, field(1, machine))).get(1000, b"")
 
 
 def plain(more=b""):
@@ -213,7 +216,58 @@ def the_token_stays_in_the_cluster():
                 assert error.code() == grpc.StatusCode.UNAUTHENTICATED, error
 
 
+def has_ucx():
+    try:
+        ctypes.CDLL("libucp.so.0")
+    except OSError:
+        print("without UCX (Debian: libucx0): no lies about wires")
+        return False
+    return True
+
+
+def wires_that_lie():
+    """A task of the own cluster gives bad addresses, and says that values are on lines where they are not."""
+    lender = Lender()
+    with Victim("--wire", "ucx", "--no-loans", "--lease", "2", others=",evil=" + lender.address) as victim:
+        victim.open(lender)
+        line = fixed64(1, 5) + fixed64(2, 7) + fixed64(3, 9) + field(4, 1)
+        answers = [victim.fetch(field(1002, line)), victim.fetch(field(1002, field(4, 1))), victim.fetch(b"")]
+        assert all(4 in dict(fields(answer[1])) for answer in answers), "values are in the responses"
+        own = dict(fields(answers[0][1002]))[2]
+        assert dict(fields(answers[1][1002]))[2] == own and 1002 not in answers[2]
+        for address in b"x", b"RNUX" + bytes(200), own[:-1], own[:16] + os.urandom(len(own) - 16), bytes(20000):
+            lender.answer = lambda request, address=address: plain(field(1002, field(2, address)))
+            victim.receive()
+        lender.answer = lambda request: field(1002, field(1, 1))
+        expect_refused(victim, [grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL])
+        victim.fetch(b"")  # it serves on
+    with Victim("--wire", "ucx", "--no-loans", "--lease", "2", others=",evil=" + lender.address) as victim:
+        victim.open(lender)
+        own = dict(fields(victim.fetch(field(1002, field(4, 1)))[1002]))[2]
+        lender.answer = lambda request: plain(field(1002, field(2, own)))
+        victim.receive()  # it dials itself
+        lender.answer = lambda request: field(1002, field(1, 1))
+        assert "did not come" in expect_refused(victim, [grpc.StatusCode.UNAVAILABLE])
+        asked = [dict(fields(request)) for method, request in lender.calls if method.endswith("/RecvTensor")]
+        assert 3 in dict(fields(asked[-1][1002])), "the victim named no line"
+        victim.fetch(b"")
+
+
+def no_wires_to_strangers():
+    """Addresses that a client names get no wire, even where the server may connect to them."""
+    lender = Lender()
+    with Victim("--wire", "ucx", "--allow", "all") as victim:
+        victim.open(lender)
+        lender.answer = lambda request: plain()
+        victim.receive()
+        asked = [dict(fields(request)) for method, request in lender.calls if method.endswith("/RecvTensor")]
+        assert asked and not any(1002 in request for request in asked), asked
+
+
 if __name__ == "__main__":
+    if has_ucx():
+        wires_that_lie()
+        no_wires_to_strangers()
     the_token_stays_in_the_cluster()
     no_connection_without_leave()
     nothing_is_read("--allow", "all")

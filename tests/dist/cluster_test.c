@@ -87,7 +87,8 @@ static void cluster_open_servers(cluster_t* cluster) {
   rn_channel_options_t options = {
       .loop = cluster->loop, .allocator = memory(), .address = addresses[0]};
   OK(rn_channel_create(&options, &cluster->channel));
-  OK(rn_remote_peer_create(cluster->channel, rn_env_system(), true, memory(), &cluster->peer));
+  OK(rn_remote_peer_create(cluster->channel, rn_env_system(), &(rn_remote_near_t){.borrows = true},
+                           memory(), &cluster->peer));
   cluster->face = rn_remote_master(cluster->peer);
 }
 
@@ -273,7 +274,8 @@ CLUSTER_TEST(misfits_are_kept) {
   rn_edge_t a = rn_const(on(s, at_ps0, NULL), RN_FLOAT, (int64_t[]){1, 2}, 2, (float[]){1, 2});
   rn_edge_t product = rn_MatMul(on(s, at_ps0, "product"), a, a);
   rn_Neg(on(s, at_ps1, "after"), product);
-  rn_Sum(on(s, at_ps0, "fine"), a, rn_const_int32_list(s, (int32_t[]){0, 1}, 2));
+  rn_edge_t axes = rn_const_int32_list(on(s, at_ps0, NULL), (int32_t[]){0, 1}, 2);
+  rn_Sum(on(s, at_ps0, "fine"), a, axes);
   expect_ok(s);
   rn_create_session_t session;
   session_open(&cluster, graph, &session);
@@ -342,7 +344,8 @@ CLUSTER_TEST(variables_live_on_their_servers) {
   OK(rn_graph_create(memory(), &graph));
   rn_scope_t* s = rn_scope_create(graph);
   rn_edge_t v = rn_VarHandleOp(on(s, at_ps0, "v"), RN_FLOAT, NULL, 0, .shared_name = "v");
-  rn_AssignVariableOp(on(s, at_ps0, "init"), v, rn_const_float(s, 10));
+  rn_edge_t ten = rn_const_float(on(s, at_ps0, NULL), 10);
+  rn_AssignVariableOp(on(s, at_ps0, "init"), v, ten);
   rn_edge_t two = rn_const_float(on(s, NULL, NULL), 2);
   rn_AssignAddVariableOp(on(s, at_ps0, "add"), v, two);
   rn_ReadVariableOp(on(s, at_ps0, "read"), v, RN_FLOAT);
@@ -459,7 +462,8 @@ CLUSTER_TEST(statistics_and_reset) {
   OK(rn_graph_create(memory(), &graph));
   rn_scope_t* s = rn_scope_create(graph);
   rn_edge_t v = rn_VarHandleOp(on(s, at_ps0, "v"), RN_FLOAT, NULL, 0, .shared_name = "v");
-  rn_AssignVariableOp(on(s, at_ps0, "init"), v, rn_const_float(s, 10));
+  rn_edge_t ten = rn_const_float(on(s, at_ps0, NULL), 10);
+  rn_AssignVariableOp(on(s, at_ps0, "init"), v, ten);
   rn_edge_t read = rn_ReadVariableOp(on(s, at_ps0, "read"), v, RN_FLOAT);
   rn_Neg(on(s, at_ps1, "negated"), read);
   expect_ok(s);

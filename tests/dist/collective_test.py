@@ -1,9 +1,11 @@
-"""Collectives over tasks of ours: collective_test.py RUNNEL, with RUNNEL_BUILD in the environment.
+"""Collectives over tasks of ours: collective_test.py RUNNEL [mpi], with RUNNEL_BUILD in the environment.
 
-Every kind between three processes, one of which is killed, stopped and started again.
+Every kind between three processes, one of which is killed, stopped and started again; or by MPI between three processes
+that mpirun starts, where it is installed.
 """
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,6 +36,8 @@ def free_ports(count):
 
 
 class Cluster:
+    rtol = 0  # sums are made in the order of tasks
+
     def __init__(self, runnel):
         self.runnel = runnel
         self.ports = free_ports(N)
@@ -59,6 +63,29 @@ class Cluster:
             task.send_signal(signal.SIGCONT)
             task.kill()
             task.wait()
+
+
+class MpiCluster(Cluster):
+    """Tasks that are the ranks of an MPI job."""
+
+    rtol = 1e-6  # MPI chooses the order
+
+    def __init__(self, runnel):
+        self.ports = free_ports(N)
+        cluster = "worker=" + "|".join("127.0.0.1:%d" % port for port in self.ports)
+        server = '%s server --cluster "%s" --job worker --task $OMPI_COMM_WORLD_RANK --collectives mpi' % (runnel, cluster)
+        command = ["mpirun", "--oversubscribe", "-n", str(N), "sh", "-c", "exec " + server]
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+        for _ in range(N):
+            assert self.job.stdout.readline()
+
+    def close(self):
+        self.job.terminate()
+        try:
+            self.job.wait(20)
+        finally:
+            self.job.kill()
 
 
 def run(cluster, build, members=range(N), **options):
@@ -90,7 +117,7 @@ def test_kinds(cluster):
             xs = [np.random.RandomState(i).uniform(0.5, 2, n).astype("float32") for i in range(N)]
             want = function(function(xs[0], xs[1]), xs[2])
             for one in run(cluster, lambda i: reduce(tf.constant(xs[i]), 1, n, merge)):
-                np.testing.assert_array_equal(one, want)
+                np.testing.assert_allclose(one, want, rtol=cluster.rtol)
     for dtype in ("float64", "int32", "int64", "float16"):
         xs = [(np.arange(40000) % 50 * (i + 1)).astype(dtype) for i in range(N)]
         want = (xs[0] + xs[1] + xs[2]) // N if dtype.startswith("int") else (xs[0] + xs[1] + xs[2]) / np.array(N, dtype)
@@ -106,7 +133,7 @@ def test_kinds(cluster):
                 input=xs[i], ordering_token=[], merge_op="Add", final_op="Id", **keys(1, 2)
             ),
         )
-        np.testing.assert_array_equal(np.concatenate(parts), xs[0] + xs[1] + xs[2])
+        np.testing.assert_allclose(np.concatenate(parts), xs[0] + xs[1] + xs[2], rtol=cluster.rtol)
         ys = [x[:N] for x in xs]
         for i, one in enumerate(
             run(cluster, lambda i: raw.CollectiveAllToAllV2(input=ys[i], ordering_token=[], **keys(1, 3)))
@@ -204,9 +231,13 @@ def test_cancelled(cluster):
 
 
 def main():
-    cluster = Cluster(sys.argv[1])
+    by_mpi = sys.argv[2:] == ["mpi"]
+    if by_mpi and not shutil.which("mpirun"):
+        sys.exit(77)
+    cluster = (MpiCluster if by_mpi else Cluster)(sys.argv[1])
+    tests = (test_kinds, test_disagreement, test_cancelled)
     try:
-        for test in (test_kinds, test_disagreement, test_cancelled, test_failures):
+        for test in tests if by_mpi else (*tests, test_failures):
             start = time.monotonic()
             test(cluster)
             print("%s: %.1f s" % (test.__name__, time.monotonic() - start), flush=True)

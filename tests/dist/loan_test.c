@@ -75,7 +75,7 @@ static void expect_unavailable(rn_status_t status) {
 }
 
 static rn_status_t open_line(const rn_reach_t* reach, rn_line_t** out) {
-  return rn_line_open(reach, rn_env_system(), rn_allocator_system(), out);
+  return rn_line_open(reach, 0, rn_env_system(), rn_allocator_system(), out);
 }
 
 Test(loan, is_read_by_another_process) {
@@ -120,6 +120,53 @@ Test(loan, is_read_by_another_process) {
   rn_tensor_clear(&want);
   rn_tensor_clear(&got);
   rn_pool_destroy(pool);
+  munmap(said, sizeof *said);
+}
+
+// A receiver that has a task takes what the lender shows to that task, from another process.
+Test(loan, comes_with_a_board_for_tasks) {
+  said_t* said = said_open();
+  const uint64_t task = rn_reach_task(RN_STR("/job:worker/replica:0/task:1"));
+  const rn_shown_key_t key = {{3, 4}};
+  pid_t child = fork();
+  if (child == 0) {
+    rn_loans_t* loans = NULL;
+    OK(rn_loans_create(rn_env_system(), rn_allocator_system(), &loans));
+    said->reach = *rn_loans_reach(loans);
+    said->step = 1;
+    wait_for(said, 2);
+    rn_loans_greet(loans, said->line);
+    cr_assert_eq(rn_loans_show(loans, task + 2, key, "1234", 4), 0, "no such task");
+    uint64_t number = rn_loans_show(loans, task, key, "1234", 4);
+    said->is_lent = number && !rn_loans_is_taken(loans, number);
+    said->step = 3;
+    wait_for(said, 4);
+    said->is_lent = rn_loans_is_taken(loans, number);
+    said->step = 5;
+    for (;;) pause();
+  }
+  rn_line_t* line = NULL;
+  char got[4] = "";
+  wait_for(said, 1);
+  OK(rn_line_open(&said->reach, task, rn_env_system(), rn_allocator_system(), &line));
+  cr_assert_not(rn_line_look(line, key, got, sizeof got), "before the lender has greeted");
+  said->line = rn_line_name(line);
+  said->step = 2;
+  wait_for(said, 3);
+  if (rn_line_hear(line) != RN_LINE_WORKS) {
+    end(child);
+    cr_skip_test("this system does not let processes of one user read each other");
+  }
+  cr_assert(said->is_lent);
+  cr_assert(rn_line_has_board(line));
+  cr_assert(rn_line_look(line, key, got, sizeof got));
+  cr_assert_arr_eq(got, "1234", 4);
+  cr_assert_not(rn_line_look(line, key, got, sizeof got), "it is taken once");
+  said->step = 4;
+  wait_for(said, 5);
+  cr_assert(said->is_lent);
+  end(child);
+  rn_line_release(line);
   munmap(said, sizeof *said);
 }
 
@@ -236,8 +283,9 @@ Test(loan, is_not_for_other_users) {
     if (setresuid(65534, 65534, 65534) != 0) _exit(2);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     if (connect(fd, (struct sockaddr*)&address, size) != 0) _exit(3);
-    said->line = (rn_loan_name_t){{5, 7}};
-    if (send(fd, &said->line, sizeof said->line, 0) < 0) _exit(4);
+    const rn_hello_t hello = {.name = {{5, 7}}};
+    said->line = hello.name;
+    if (send(fd, &hello, sizeof hello, 0) < 0) _exit(4);
     said->step = 2;
     wait_for(said, 3);
     said->step = 4;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tasks as an operator runs them: operations_test.py RUNNEL PART
 
-Needs nothing but Python's own library, except for the parts "steps" and "traffic" (stock TensorFlow's client).
+Needs nothing but Python's own library, except for the parts "memory", "steps" and "traffic" (stock TensorFlow's
+client).
 A part that cannot run here says why and ends with 77.
 """
 
@@ -460,6 +461,42 @@ def part_tls():
     script = f"case $RUNNEL_TARGET in grpcs://*) exec {RUNNEL} cluster status;; esac"
     code, out, errors = call("cluster", "up", "--tls", "--", "sh", "-c", script)
     check(code == 0 and out.startswith("TASK") and out.count(" ready ") == 2, code, out, errors)
+
+
+def part_memory():
+    """A task gives the memory of closed sessions back: variables, blocks of steps, messages."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import numpy as np
+    import tensorflow as stock
+    tf = stock.compat.v1
+    task = Task(f"worker=localhost:{free_ports(1)[0]}")
+
+    def resident():
+        return task.status()["memory"]["resident"]
+
+    def use(batch):
+        with tf.Graph().as_default():
+            x = h = tf.placeholder(tf.float32, [None, 1024])
+            for i in range(6):
+                h = tf.nn.relu(h @ tf.get_variable(f"w{i}", [1024, 1024]))
+            step = tf.train.AdamOptimizer().minimize(tf.reduce_mean(h))
+            with tf.Session(task.target) as session:
+                session.run(tf.global_variables_initializer())
+                for i in range(3):
+                    session.run(step, {x: np.ones([batch + 64 * i, 1024], np.float32)})
+                used = resident()
+                session.run(tf.identity(x), {x: np.ones([8192, 1024], np.float32)})
+        tf.Session.reset(task.target)
+        return used
+
+    use(1)
+    wait_for(lambda: resident() < 64 << 20, "after the first use there are", resident())
+    for _ in range(3):
+        used = use(512)
+        check(used > 128 << 20, "it used no memory:", used)
+        # Buffers of messages stay for a moment.
+        wait_for(lambda: resident() < 48 << 20, "of", used, "bytes there stay", resident())
+    task.end()
 
 
 def part_steps():

@@ -65,7 +65,7 @@ Test(pages, every_allocation_of_a_task_may_fail, .timeout = 60) {
     task_t task = {.address = "localhost:0"};
     task.def = (rn_server_task_t){.job = RN_STR("worker"), .address = rn_str(task.address)};
     task.options = (rn_server_options_t){.env = env(),
-                                         .allocator = {failing_realloc, &failing},
+                                         .allocator = {.fn = failing_realloc, .self = &failing},
                                          .tasks = &task.def,
                                          .task_count = 1,
                                          .job = RN_STR("worker"),

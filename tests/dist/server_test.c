@@ -307,7 +307,7 @@ static void* reset_user(void* arg) {
   rn_channel_options_t options = {
       .loop = loop, .allocator = memory(), .address = user->load->targets[0] + strlen("grpc://")};
   OK(rn_channel_create(&options, &channel));
-  OK(rn_remote_peer_create(channel, env, true, memory(), &peer));
+  OK(rn_remote_peer_create(channel, env, &(rn_remote_near_t){.borrows = true}, memory(), &peer));
   while (!user->load->is_over) {
     reset_once(rn_remote_master(peer), user->load);
     usleep(1000);

@@ -187,7 +187,8 @@ static inline void caller_open_with(caller_t* caller, const char* address, rn_tl
                                   .tls = tls,
                                   .tokens = tokens};
   OK(rn_channel_create(&options, &caller->channel));
-  OK(rn_remote_peer_create(caller->channel, env(), true, memory(), &caller->peer));
+  OK(rn_remote_peer_create(caller->channel, env(), &(rn_remote_near_t){.borrows = true}, memory(),
+                           &caller->peer));
 }
 
 static inline void caller_open(caller_t* caller, const char* address, rn_tls_t* tls) {

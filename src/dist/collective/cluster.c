@@ -16,6 +16,7 @@ struct rn_cluster_collectives_t {
   rn_instances_t* instances;
   rn_sequences_t* sequences;
   rn_exchange_options_t exchange;
+  _Atomic uint32_t vain_looks;
   rn_local_collectives_t* local;
 };
 
@@ -356,7 +357,10 @@ bool rn_cluster_collectives_has_mail(rn_cluster_collectives_t* cluster) {
 
 static void exchange(void* self, rn_meeting_t* meeting) {
   rn_cluster_collectives_t* cluster = self;
-  if (meeting->group->is_ours)
+  const rn_exchanger_t* other = &cluster->options.exchanger;
+  if (other->self && other->takes(other->self, meeting->group, meeting->members[0]))
+    other->start(other->self, meeting);
+  else if (meeting->group->is_ours)
     rn_exchange_start(&cluster->exchange, meeting);
   else
     rn_stock_start(&cluster->exchange, meeting);
@@ -385,6 +389,7 @@ rn_status_t rn_cluster_collectives_create(const rn_cluster_collectives_options_t
                                               .mailbox = cluster->mailbox,
                                               .task = options->task,
                                               .peers = options->peers,
+                                              .vain_looks = &cluster->vain_looks,
                                               .self = cluster,
                                               .ask = ask_source,
                                               .forget = forget};

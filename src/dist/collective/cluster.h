@@ -2,6 +2,7 @@
 #ifndef RUNNEL_DIST_COLLECTIVE_CLUSTER_H_
 #define RUNNEL_DIST_COLLECTIVE_CLUSTER_H_
 
+#include "collective/collectives.h"
 #include "dist/collective/sequences.h"
 #include "dist/iface.h"
 #include "dist/worker/steps.h"
@@ -9,12 +10,23 @@
 
 typedef struct rn_cluster_collectives_t rn_cluster_collectives_t;
 
+// A back end of another library for instances over several tasks. Calls between tasks serve those
+// that it does not take.
+typedef struct rn_exchanger_t {
+  void* self;  // NULL: there is none
+  // Whether it runs the instances of |group| with this |member|: the same on all tasks.
+  bool (*takes)(void* self, const rn_group_t* group, const rn_collective_t* member);
+  // Runs |meeting| and ends it with rn_meeting_end.
+  void (*start)(void* self, rn_meeting_t* meeting);
+} rn_exchanger_t;
+
 typedef struct rn_cluster_collectives_options_t {
   const rn_env_t* env;  // with a pool; outlives the object
   rn_allocator_t allocator;
   rn_str_t task;    // this one; outlives the object, like the next
   rn_str_t leader;  // the task that knows all groups; "": this one
   rn_peers_t peers;
+  rn_exchanger_t exchanger;
   rn_device_t* const* devices;  // of this task
   int device_count;
 } rn_cluster_collectives_options_t;

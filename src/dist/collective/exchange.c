@@ -1,17 +1,26 @@
 // One instance over several tasks: see exchange.h.
 #include "dist/collective/exchange.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 #include "base/container.h"
 #include "collective/compute.h"
 #include "dist/iface.h"
 
-// From so many bytes on, a reduction takes two rounds: it moves 2 (n - 1) / n of the tensor per
+// From this many bytes on, a reduction takes two rounds: it moves 2 (n - 1) / n of the tensor per
 // task instead of n - 1 tensors.
 #define TWO_ROUNDS ((size_t)64 << 10)
-// Parts of a tensor begin at multiples of so many elements, so that they are aligned.
+// Parts of a tensor begin at multiples of this many elements, so that they are aligned.
 #define PART_ALIGN 1024
+// How long a thread looks for values that other tasks of this machine show, before it calls for
+// them, which takes some 200 us. On a busy machine it looks a number of times at least, since other
+// programs run in between. Where that was in vain, it looks half as long the next time, but tries
+// again in every so many rounds.
+#define LOOK_NS INT64_C(100000)
+#define LOOK_TIMES 64
+#define LOOK_MAX_NS INT64_C(20000000)
+#define RETRIES 16
 
 typedef struct exchange_task_t {
   rn_str_t name;
@@ -27,6 +36,9 @@ typedef struct exchange_pull_t {
   exchange_t* exchange;
   const exchange_task_t* task;
   int32_t from, to;  // as in the key
+  int64_t n;         // elements that will come; -1: not known
+  bool is_here;
+  rn_shown_key_t shown;
   char key[144];
 } exchange_pull_t;
 
@@ -37,7 +49,8 @@ struct exchange_t {
   rn_collective_t* like;  // the first member of this task
   exchange_task_t* tasks;
   int32_t task_count, own;
-  int32_t* task_of;  // by rank
+  int32_t* task_of;   // by rank
+  char instance[80];  // in the keys of all tasks
   exchange_pull_t* pulls;
   int32_t pull_count, pull_capacity;
   void (*next)(exchange_t* exchange);  // when all pulls have ended
@@ -56,10 +69,8 @@ typedef struct exchange_prefix_t {
 } exchange_prefix_t;
 static exchange_prefix_t prefix_of(const exchange_t* exchange, int32_t task) {
   exchange_prefix_t prefix;
-  const rn_collective_t* like = exchange->like;
-  snprintf(prefix.text, sizeof prefix.text, RN_COLLECTIVE_PREFIX "%016llx;%d:%d:%llu:%lld;",
-           (unsigned long long)exchange->tasks[task].incarnation, like->group_key,
-           like->instance_key, (unsigned long long)like->frame, (long long)like->iteration);
+  snprintf(prefix.text, sizeof prefix.text, RN_COLLECTIVE_PREFIX "%016llx;%s",
+           (unsigned long long)exchange->tasks[task].incarnation, exchange->instance);
   return prefix;
 }
 
@@ -142,7 +153,9 @@ static void on_pulled(rn_call_t* call, rn_status_t status) {
 // The key of what |task| gives: |from| and |to| are tasks or ranks, as the operation needs.
 static void put_key(const exchange_t* exchange, int32_t task, int round, int32_t from, int32_t to,
                     char* out, size_t room) {
-  snprintf(out, room, "%s%d:%d:%d", prefix_of(exchange, task).text, round, from, to);
+  snprintf(out, room, RN_COLLECTIVE_PREFIX "%016llx;%s%d:%d:%d",
+           (unsigned long long)exchange->tasks[task].incarnation, exchange->instance, round, from,
+           to);
 }
 
 // |n| elements of |tensor| from |first| on, as a vector.
@@ -154,14 +167,15 @@ static rn_status_t view_of(const rn_tensor_t* tensor, int64_t first, int64_t n, 
   return RN_OK;
 }
 
-static rn_status_t post(exchange_t* exchange, int round, int32_t from, int32_t to,
+// Leaves |n| elements of |tensor| from |first| on for |task|.
+static rn_status_t post(exchange_t* exchange, int32_t task, int round, int32_t from, int32_t to,
                         const rn_tensor_t* tensor, int64_t first, int64_t n) {
   char key[sizeof((exchange_pull_t*)0)->key];
   rn_tensor_t view = {0};
   put_key(exchange, exchange->own, round, from, to, key, sizeof key);
   if (tensor) RN_RETURN_IF_ERROR(view_of(tensor, first, n, &view));
-  return rn_mailbox_post(exchange->options->mailbox, exchange->like->step, rn_str(key), &view,
-                         !tensor);
+  return rn_mailbox_post(exchange->options->mailbox, exchange->tasks[task].worker,
+                         exchange->like->step, rn_str(key), &view, !tensor);
 }
 
 // Starts a round of at most |count| pulls.
@@ -179,31 +193,90 @@ static rn_status_t open_round(exchange_t* exchange, int64_t count) {
   return RN_OK;
 }
 
-static void add_pull(exchange_t* exchange, int round, int32_t task, int32_t from, int32_t to) {
+// Something of |n| elements will come from |task|; -1: nobody knows how many.
+static void add_pull(exchange_t* exchange, int round, int32_t task, int32_t from, int32_t to,
+                     int64_t n) {
   exchange_pull_t* pull = &exchange->pulls[exchange->pull_count++];
-  const rn_env_t* env = exchange->options->env;
   pull->exchange = exchange;
   pull->task = &exchange->tasks[task];
   pull->from = from;
   pull->to = to;
+  pull->n = n;
   put_key(exchange, task, round, from, to, pull->key, sizeof pull->key);
   pull->call = (rn_recv_tensor_t){
       .call = {.done = on_pulled, .deadline_ns = INT64_MAX, .cancel = &exchange->meeting->cancel},
       .step = exchange->like->step,
-      .key = rn_str(pull->key),
-      .request = (int64_t)(env->random(env->self) >> 2 | 1)};
+      .key = rn_str(pull->key)};
+}
+
+// Whether all values of a round may be shown to this task.
+static bool may_look(const exchange_t* exchange) {
+  rn_dtype_t dtype = exchange->like->dtype;
+  bool ok = rn_dtype_is_plain(dtype) && exchange->pull_count;
+  for (int32_t i = 0; ok && i < exchange->pull_count; ++i) {
+    const exchange_pull_t* pull = &exchange->pulls[i];
+    const rn_showing_t* showing = pull->task->worker->vtable->showing;
+    ok = showing && pull->n >= 0 && (size_t)pull->n <= RN_SHOWN_MAX / rn_dtype_size(dtype) &&
+         showing->is_near(pull->task->worker);
+  }
+  return ok;
+}
+
+// Takes the value of |pull| if it is shown.
+static rn_status_t look(exchange_pull_t* pull) {
+  rn_tensor_t* value = &pull->call.value;
+  const rn_collective_t* like = pull->exchange->like;
+  rn_worker_t* worker = pull->task->worker;
+  if (!rn_tensor_is_set(value)) {
+    RN_RETURN_IF_ERROR(
+        rn_tensor_create(like->memory, like->dtype, (rn_shape_t){1, &pull->n}, value));
+    pull->shown = rn_mailbox_key(like->step, pull->call.key);
+  }
+  pull->is_here =
+      worker->vtable->showing->take(worker, pull->shown, value->data, rn_tensor_bytes(value));
+  return RN_OK;
+}
+
+// Takes what the other tasks show, and waits a little for it; what is not there then must be called
+// for. Waiting pays if the tasks do the same at the same time, which shows after a few rounds.
+static rn_status_t look_for_pulls(exchange_t* exchange) {
+  const rn_env_t* env = exchange->options->env;
+  uint32_t vain = *exchange->options->vain_looks, times = LOOK_TIMES >> vain % RETRIES;
+  int64_t start_ns = env->now_ns(env->self), took_ns = 0;
+  int32_t missing = exchange->pull_count;
+  for (uint32_t time = 0; missing; ++time) {
+    for (int32_t i = 0; i < exchange->pull_count; ++i) {
+      exchange_pull_t* pull = &exchange->pulls[i];
+      if (pull->is_here) continue;
+      RN_RETURN_IF_ERROR(look(pull));
+      missing -= pull->is_here;
+    }
+    if (!missing || took_ns >= LOOK_MAX_NS ||
+        (time >= times && took_ns >= LOOK_NS >> vain % RETRIES))
+      break;
+    sched_yield();
+    took_ns = env->now_ns(env->self) - start_ns;
+  }
+  *exchange->options->vain_looks = missing ? vain + 1 : 0;
+  for (int32_t i = 0; i < exchange->pull_count; ++i)
+    if (!exchange->pulls[i].is_here) rn_tensor_clear(&exchange->pulls[i].call.value);
+  return RN_OK;
 }
 
 // Makes the calls of a round; |next| follows when all have ended.
 static void run_round(exchange_t* exchange, void (*next)(exchange_t* exchange),
                       rn_status_t status) {
+  const rn_env_t* env = exchange->options->env;
   exchange->next = next;
-  exchange->pending = 1;
+  if (rn_ok(status) && may_look(exchange)) status = look_for_pulls(exchange);
   if (!rn_ok(status)) fail(exchange, status);
   int32_t count = rn_ok(exchange->status) ? exchange->pull_count : 0;
-  exchange->pending += count;
+  exchange->pending = 1;
+  for (int32_t i = 0; i < count; ++i) exchange->pending += !exchange->pulls[i].is_here;
   for (int32_t i = 0; i < count; ++i) {
     exchange_pull_t* pull = &exchange->pulls[i];
+    if (pull->is_here) continue;
+    pull->call.request = (int64_t)(env->random(env->self) >> 2 | 1);
     pull->task->worker->vtable->recv_tensor(pull->task->worker, &pull->call);
   }
   count_off(exchange);
@@ -310,10 +383,11 @@ static void on_parts(exchange_t* exchange) {
   if (rn_ok(status) && n)
     status = merge_tasks(exchange, first, n, own, (char*)exchange->result.data + at);
   for (int32_t t = 0; rn_ok(status) && n && t < exchange->task_count; ++t)
-    if (t != own) status = post(exchange, 2, own, t, &exchange->result, first, n);
+    if (t != own) status = post(exchange, t, 2, own, t, &exchange->result, first, n);
   if (rn_ok(status)) status = open_round(exchange, exchange->task_count);
   for (int32_t t = 0; rn_ok(status) && t < exchange->task_count; ++t)
-    if (t != own && part_size(exchange, t)) add_pull(exchange, 2, t, t, own);
+    if (t != own && part_size(exchange, t))
+      add_pull(exchange, 2, t, t, own, part_size(exchange, t));
   run_round(exchange, on_parts_reduced, status);
 }
 
@@ -327,11 +401,12 @@ static rn_status_t start_reduce(exchange_t* exchange) {
   for (int32_t t = 0; t < exchange->task_count; ++t) {
     if (t == own) continue;
     if (is_small)
-      RN_RETURN_IF_ERROR(post(exchange, 0, own, t, &exchange->local, 0, n));
+      RN_RETURN_IF_ERROR(post(exchange, t, 0, own, t, &exchange->local, 0, n));
     else if (part_size(exchange, t))
-      RN_RETURN_IF_ERROR(post(exchange, 1, own, t, &exchange->local, part_first(exchange, t),
+      RN_RETURN_IF_ERROR(post(exchange, t, 1, own, t, &exchange->local, part_first(exchange, t),
                               part_size(exchange, t)));
-    if (is_small || part_size(exchange, own)) add_pull(exchange, !is_small, t, t, own);
+    if (is_small || part_size(exchange, own))
+      add_pull(exchange, !is_small, t, t, own, is_small ? n : part_size(exchange, own));
   }
   return RN_OK;
 }
@@ -360,9 +435,9 @@ static rn_status_t start_scatter(exchange_t* exchange) {
   for (int32_t r = 0; r < exchange->meeting->group->size; ++r) {
     int32_t task = exchange->task_of[r];
     if (task != exchange->own)
-      RN_RETURN_IF_ERROR(post(exchange, 0, exchange->own, r, &exchange->local, r * n, n));
+      RN_RETURN_IF_ERROR(post(exchange, task, 0, exchange->own, r, &exchange->local, r * n, n));
     for (int32_t t = 0; task == exchange->own && t < exchange->task_count; ++t)
-      if (t != exchange->own) add_pull(exchange, 0, t, t, r);
+      if (t != exchange->own) add_pull(exchange, 0, t, t, r, n);
   }
   return RN_OK;
 }
@@ -388,18 +463,21 @@ static rn_status_t start_rows(exchange_t* exchange, bool slices) {
     int64_t n = slices ? input->count / size : input->count;
     rn_status_t status = rn_tensor_keep(input, exchange->like->memory, &kept);
     int32_t targets = slices ? size : exchange->task_count;
-    for (int32_t to = 0; rn_ok(status) && to < targets; ++to)
-      if ((slices ? exchange->task_of[to] : to) != exchange->own)
-        status = post(exchange, 0, rank, to, &kept, slices ? to * n : 0, n);
+    for (int32_t to = 0; rn_ok(status) && to < targets; ++to) {
+      int32_t task = slices ? exchange->task_of[to] : to;
+      if (task != exchange->own)
+        status = post(exchange, task, 0, rank, to, &kept, slices ? to * n : 0, n);
+    }
     rn_tensor_clear(&kept);
     RN_RETURN_IF_ERROR(status);
   }
   for (int32_t from = 0; from < size; ++from) {
     int32_t task = exchange->task_of[from];
     if (task == exchange->own) continue;
-    if (!slices) add_pull(exchange, 0, task, from, exchange->own);
+    int64_t n = exchange->like->input->count;
+    if (!slices) add_pull(exchange, 0, task, from, exchange->own, n);
     for (int32_t i = 0; slices && i < exchange->meeting->count; ++i)
-      add_pull(exchange, 0, task, from, exchange->meeting->ranks[i]);
+      add_pull(exchange, 0, task, from, exchange->meeting->ranks[i], n / size);
   }
   return RN_OK;
 }
@@ -451,8 +529,8 @@ static rn_status_t start_broadcast(exchange_t* exchange) {
   for (int32_t t = 0; t < exchange->task_count; ++t) {
     if (t == exchange->own) continue;
     const rn_tensor_t* value = source ? &exchange->result : NULL;
-    RN_RETURN_IF_ERROR(post(exchange, 0, exchange->own, t, value, 0, value ? value->count : 0));
-    add_pull(exchange, 0, t, t, exchange->own);
+    RN_RETURN_IF_ERROR(post(exchange, t, 0, exchange->own, t, value, 0, value ? value->count : 0));
+    add_pull(exchange, 0, t, t, exchange->own, -1);
   }
   return RN_OK;
 }
@@ -563,6 +641,9 @@ void rn_exchange_start(const rn_exchange_options_t* options, rn_meeting_t* meeti
   exchange->options = options;
   exchange->meeting = meeting;
   exchange->like = meeting->members[0];
+  snprintf(exchange->instance, sizeof exchange->instance, "%d:%d:%llu:%lld;",
+           exchange->like->group_key, exchange->like->instance_key,
+           (unsigned long long)exchange->like->frame, (long long)exchange->like->iteration);
   rn_mutex_init(&exchange->mutex);
   status = start(exchange);
   run_round(exchange, exchange->next, status);

@@ -19,6 +19,7 @@ typedef struct rn_exchange_options_t {
   rn_mailbox_t* mailbox;
   rn_str_t task;  // this one
   rn_peers_t peers;
+  _Atomic uint32_t* vain_looks;  // rounds in a row whose values were not shown in time
   void* self;
   // Asks the leader of collectives for the source of a broadcast.
   void (*ask)(void* self, rn_complete_instance_t* call);

@@ -52,7 +52,7 @@ static void instance_free(rn_instances_t* instances, instance_t* instance) {
   rn_free(instances->allocator, instance, sizeof *instance + (size_t)instance->size);
 }
 
-// Forgets the oldest instance, unless somebody waits for it.
+// Forgets the oldest instance, unless a call waits for it.
 static void drop_oldest(rn_instances_t* instances) {
   instance_t* oldest = instances->first;
   if (!oldest || oldest->waits) return;

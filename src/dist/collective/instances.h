@@ -9,7 +9,7 @@
 typedef struct rn_instances_t rn_instances_t;
 
 RN_MUST_USE rn_status_t rn_instances_create(rn_allocator_t allocator, rn_instances_t** out);
-// Nobody may wait. NULL is fine.
+// No call may wait. NULL is fine.
 void rn_instances_destroy(rn_instances_t* instances);
 
 // Answers |call| of the member |rank| of a group whose size the call has: once all members of the

@@ -1,26 +1,37 @@
 // Tensors for members of other tasks: see mailbox.h.
 #include "dist/collective/mailbox.h"
 
+#include <stdio.h>
+
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sync.h"
 
 // How long those who come late are told that an instance has failed.
 #define FAILED_NS INT64_C(60000000000)
 #define MAX_FAILURES 1024
+// After so many more were shown, those that their readers have taken are removed.
+#define SWEEP_AFTER 32
+
+// A key: either tensors or takers wait under it.
+typedef struct mailbox_slot_t mailbox_slot_t;
 
 typedef struct mailbox_item_t {
   struct mailbox_item_t* next;
   rn_tensor_t value;
   bool is_none;
+  rn_worker_t* reader;  // to which it is shown; NULL: none. Then the rest is set, too
+  uint64_t number;      // as rn_showing_t knows it
+  mailbox_slot_t* slot;
+  struct mailbox_item_t *shown_next, *shown_previous;
 } mailbox_item_t;
 
-// A key: either tensors or takers wait under it.
-typedef struct mailbox_slot_t {
+struct mailbox_slot_t {
   mailbox_item_t *first, *last;
   rn_mail_wait_t *waits, **waits_end;
   size_t key_size;
   char key[];
-} mailbox_slot_t;
+};
 
 typedef struct mailbox_failure_t {
   struct mailbox_failure_t* next;  // newer first
@@ -35,6 +46,8 @@ struct rn_mailbox_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;  // guards what follows
   rn_map_t slots;
+  mailbox_item_t* shown;
+  int shown_count, sweep_at;
   mailbox_failure_t* failures;
   rn_status_t closed;  // Owned
 };
@@ -48,12 +61,57 @@ rn_status_t rn_mailbox_create(const rn_env_t* env, rn_allocator_t allocator, rn_
   return RN_OK;
 }
 
+// Shown values.
+
+rn_shown_key_t rn_mailbox_key(int64_t step, rn_str_t key) {
+  return (rn_shown_key_t){{rn_murmur_hash64(key, (uint64_t)step),
+                           rn_murmur_hash64(key, (uint64_t)step ^ UINT64_C(0x9e3779b97f4a7c15))}};
+}
+
+static void show_locked(rn_mailbox_t* mailbox, mailbox_slot_t* slot, mailbox_item_t* item,
+                        rn_worker_t* reader, rn_shown_key_t key) {
+  const rn_showing_t* showing = reader ? reader->vtable->showing : NULL;
+  if (!showing || item->is_none || !rn_dtype_is_plain(item->value.dtype) ||
+      rn_tensor_bytes(&item->value) > RN_SHOWN_MAX)
+    return;
+  item->number = showing->show(reader, key, item->value.data, rn_tensor_bytes(&item->value));
+  if (!item->number) return;
+  item->reader = reader;
+  item->slot = slot;
+  item->shown_next = mailbox->shown;
+  if (mailbox->shown) mailbox->shown->shown_previous = item;
+  mailbox->shown = item;
+  mailbox->shown_count++;
+}
+
+// Forgets that |item| is shown.
+static void unlink_shown(rn_mailbox_t* mailbox, mailbox_item_t* item) {
+  if (!item->reader) return;
+  if (item->shown_previous)
+    item->shown_previous->shown_next = item->shown_next;
+  else
+    mailbox->shown = item->shown_next;
+  if (item->shown_next) item->shown_next->shown_previous = item->shown_previous;
+  mailbox->shown_count--;
+  item->reader = NULL;
+}
+
+static void hide_locked(rn_mailbox_t* mailbox, mailbox_item_t* item) {
+  if (item->reader) item->reader->vtable->showing->hide(item->reader, item->number);
+  unlink_shown(mailbox, item);
+}
+
+static void item_free(rn_mailbox_t* mailbox, mailbox_item_t* item) {
+  rn_tensor_clear(&item->value);
+  RN_FREE(mailbox->allocator, item);
+}
+
 static void slot_free(rn_mailbox_t* mailbox, mailbox_slot_t* slot) {
   while (slot->first) {
     mailbox_item_t* item = slot->first;
     slot->first = item->next;
-    rn_tensor_clear(&item->value);
-    RN_FREE(mailbox->allocator, item);
+    hide_locked(mailbox, item);
+    item_free(mailbox, item);
   }
   rn_free(mailbox->allocator, slot, sizeof *slot + slot->key_size + 1);
 }
@@ -66,6 +124,7 @@ static void failure_free(rn_mailbox_t* mailbox, mailbox_failure_t* failure) {
 void rn_mailbox_destroy(rn_mailbox_t* mailbox) {
   if (!mailbox) return;
   size_t at = 0;
+  while (mailbox->shown) unlink_shown(mailbox, mailbox->shown);  // its reader may be gone
   for (const rn_map_entry_t* entry; (entry = rn_map_next(&mailbox->slots, &at));)
     slot_free(mailbox, entry->value);
   rn_map_clear(&mailbox->slots);
@@ -80,8 +139,11 @@ void rn_mailbox_destroy(rn_mailbox_t* mailbox) {
 }
 
 static void put_key(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, rn_strbuf_t* out) {
+  char number[24];
+  int size = snprintf(number, sizeof number, "%lld;", (long long)step);
   rn_strbuf_init(out, mailbox->allocator);
-  rn_strbuf_printf(out, "%lld;%.*s", (long long)step, RN_STR_ARGS(key));
+  rn_strbuf_append(out, rn_str_n(number, (size_t)size));
+  rn_strbuf_append(out, key);
 }
 
 // The slot of |key|, made if it is new.
@@ -109,6 +171,28 @@ static void drop_if_empty(rn_mailbox_t* mailbox, mailbox_slot_t* slot) {
   slot_free(mailbox, slot);
 }
 
+static bool is_taken(const mailbox_item_t* item) {
+  return item->reader && item->reader->vtable->showing->is_taken(item->reader, item->number);
+}
+
+// Removes the shown values that their readers have taken.
+static void sweep_locked(rn_mailbox_t* mailbox) {
+  for (mailbox_item_t *item = mailbox->shown, *next; item; item = next) {
+    mailbox_slot_t* slot = item->slot;
+    next = item->shown_next;
+    if (!is_taken(item)) continue;
+    mailbox_item_t** at = &slot->first;
+    mailbox_item_t* before = NULL;
+    while (*at != item) before = *at, at = &(*at)->next;
+    *at = item->next;
+    if (slot->last == item) slot->last = before;
+    unlink_shown(mailbox, item);
+    item_free(mailbox, item);
+    drop_if_empty(mailbox, slot);
+  }
+  mailbox->sweep_at = mailbox->shown_count + SWEEP_AFTER;
+}
+
 static rn_mail_wait_t* pop_wait(mailbox_slot_t* slot) {
   rn_mail_wait_t* wait = slot->waits;
   if (!wait) return NULL;
@@ -131,8 +215,8 @@ static void forgive(rn_mailbox_t* mailbox, rn_str_t key) {
   }
 }
 
-rn_status_t rn_mailbox_post(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, rn_tensor_t* value,
-                            bool is_none) {
+rn_status_t rn_mailbox_post(rn_mailbox_t* mailbox, rn_worker_t* reader, int64_t step, rn_str_t key,
+                            rn_tensor_t* value, bool is_none) {
   rn_strbuf_t name;
   mailbox_slot_t* slot = NULL;
   mailbox_item_t* item = NULL;
@@ -140,6 +224,7 @@ rn_status_t rn_mailbox_post(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, r
   put_key(mailbox, step, key, &name);
   rn_mutex_lock(&mailbox->mutex);
   forgive(mailbox, rn_strbuf_view(&name));
+  if (mailbox->shown_count >= mailbox->sweep_at) sweep_locked(mailbox);
   rn_status_t status = get_slot(mailbox, &name, &slot);
   if (rn_ok(status) && !(wait = pop_wait(slot))) {
     status = RN_NEW(mailbox->allocator, &item);
@@ -152,6 +237,7 @@ rn_status_t rn_mailbox_post(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, r
       else
         slot->first = item;
       slot->last = item;
+      show_locked(mailbox, slot, item, reader, rn_mailbox_key(step, key));
     }
   }
   if (slot) drop_if_empty(mailbox, slot);
@@ -180,11 +266,24 @@ static rn_status_t failure_of(rn_mailbox_t* mailbox, rn_str_t key) {
   return rn_status_copy(mailbox->closed);
 }
 
+// Whether there is a value that was not taken where it was shown; those that were are removed.
+static bool has_item(rn_mailbox_t* mailbox, mailbox_slot_t* slot) {
+  while (slot->first && is_taken(slot->first)) {
+    mailbox_item_t* item = slot->first;
+    slot->first = item->next;
+    unlink_shown(mailbox, item);
+    item_free(mailbox, item);
+  }
+  if (!slot->first) slot->last = NULL;
+  return slot->first;
+}
+
 static void take_item(rn_mailbox_t* mailbox, mailbox_slot_t* slot, rn_tensor_t* out,
                       bool* out_is_none) {
   mailbox_item_t* item = slot->first;
   slot->first = item->next;
   if (!slot->first) slot->last = NULL;
+  hide_locked(mailbox, item);
   *out = item->value;
   *out_is_none = item->is_none;
   RN_FREE(mailbox->allocator, item);
@@ -198,7 +297,7 @@ void rn_mailbox_take(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, rn_mail_
   put_key(mailbox, step, key, &name);
   rn_mutex_lock(&mailbox->mutex);
   rn_status_t status = get_slot(mailbox, &name, &slot);
-  is_there = rn_ok(status) && slot->first;
+  is_there = rn_ok(status) && has_item(mailbox, slot);
   if (is_there)
     take_item(mailbox, slot, &value, &is_none);
   else if (rn_ok(status))
@@ -299,6 +398,7 @@ bool rn_mailbox_has_mail(rn_mailbox_t* mailbox) {
   bool has_mail = false;
   size_t at = 0;
   rn_mutex_lock(&mailbox->mutex);
+  sweep_locked(mailbox);
   for (const rn_map_entry_t* entry; !has_mail && (entry = rn_map_next(&mailbox->slots, &at));)
     has_mail = ((const mailbox_slot_t*)entry->value)->first != NULL;
   rn_mutex_unlock(&mailbox->mutex);

@@ -6,6 +6,7 @@
 #define RUNNEL_DIST_COLLECTIVE_MAILBOX_H_
 
 #include "base/env.h"
+#include "dist/iface.h"
 #include "tensor/tensor.h"
 
 typedef struct rn_mailbox_t rn_mailbox_t;
@@ -19,12 +20,16 @@ typedef struct rn_mail_wait_t {
 
 RN_MUST_USE rn_status_t rn_mailbox_create(const rn_env_t* env, rn_allocator_t allocator,
                                           rn_mailbox_t** out);
-// Nobody may wait. NULL is fine.
+// No call may wait. NULL is fine.
 void rn_mailbox_destroy(rn_mailbox_t* mailbox);
 
-// Leaves |value|, which is moved; |is_none| tells the taker that there is none.
-RN_MUST_USE rn_status_t rn_mailbox_post(rn_mailbox_t* mailbox, int64_t step, rn_str_t key,
-                                        rn_tensor_t* value, bool is_none);
+// Leaves |value|, which is moved, for |reader|; |is_none| tells the taker that there is none. A
+// small value is also shown to |reader| under rn_mailbox_key, where the transport can (iface.h).
+// |reader| outlives the mailbox, until it is closed; NULL: nothing is shown.
+RN_MUST_USE rn_status_t rn_mailbox_post(rn_mailbox_t* mailbox, rn_worker_t* reader, int64_t step,
+                                        rn_str_t key, rn_tensor_t* value, bool is_none);
+// The key under which the value of |step| and |key| is shown.
+rn_shown_key_t rn_mailbox_key(int64_t step, rn_str_t key);
 void rn_mailbox_take(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, rn_mail_wait_t* wait);
 // Gives up waiting; false if |wait| was or will be called.
 bool rn_mailbox_take_back(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, rn_mail_wait_t* wait);

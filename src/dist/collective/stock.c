@@ -6,7 +6,7 @@
 #include "base/container.h"
 #include "device/device.h"
 
-// From so many bytes on, values are handled on the pool rather than the network's thread.
+// From this many bytes on, values are handled on the pool rather than the network's thread.
 #define LARGE ((int64_t)32 << 10)
 
 static void stock_end(rn_stock_t* stock) {
@@ -84,7 +84,8 @@ rn_status_t rn_stock_send(rn_stock_t* stock, const char* key, const rn_tensor_t*
       rn_tensor_reshape(tensor, tensor->dtype, (rn_shape_t){1, &tensor->count}, &view));
   view.data = (char*)view.data + (size_t)first * rn_dtype_size(tensor->dtype);
   view.count = view.inline_dims[0] = n;
-  return rn_mailbox_post(stock->options->mailbox, stock->like->step, rn_str(name), &view, false);
+  return rn_mailbox_post(stock->options->mailbox, NULL, stock->like->step, rn_str(name), &view,
+                         false);
 }
 
 // The value has come.

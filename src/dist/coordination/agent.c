@@ -73,15 +73,17 @@ static void on_beat(rn_rpc_out_t* out, rn_status_t status) {
     status = rn_aborted("Leader incarnation ID mismatch: the coordination leader has restarted.");
   rn_rpc_out_clear(out);
   rn_mutex_lock(&agent->mutex);
-  agent->is_beating = false;
-  bool is_closing = agent->is_closing, fails = !rn_ok(status) && !is_closing;
+  bool fails = !rn_ok(status) && !agent->is_closing;
   if (fails) agent->error = rn_status_copy(status);
-  rn_cond_broadcast(&agent->idle);
-  if (rn_ok(status) && !is_closing)
-    status = rn_loop_set_timer(agent->options.loop, &agent->timer,
-                               now_of(agent) + agent->options.silence_ns / BEATS);
   rn_mutex_unlock(&agent->mutex);
   if (fails) agent->options.failed(agent->options.self, status);
+  rn_mutex_lock(&agent->mutex);
+  if (rn_ok(status) && !agent->is_closing)
+    status = rn_loop_set_timer(agent->options.loop, &agent->timer,
+                               now_of(agent) + agent->options.silence_ns / BEATS);
+  agent->is_beating = false;  // from here on, the agent may be destroyed
+  rn_cond_broadcast(&agent->idle);
+  rn_mutex_unlock(&agent->mutex);
   rn_status_free(status);
 }
 

@@ -28,7 +28,7 @@ typedef struct rn_barrier_t {
   rn_status_t status;  // Owned
   size_t missing;
   bool lists_devices;  // its answer has the devices of all tasks
-  bool* expected;      // by task: it has not rn_barrier_come yet
+  bool* expected;      // by task: it has not come yet
 } rn_barrier_t;
 
 // A call that waits: for a key, at a barrier, or for an error.

@@ -50,7 +50,7 @@ static void on_gone(rn_cancel_entry_t* entry) {
     while (*at != wait) at = &(*at)->next;
     rn_coordination_pick(
         at,
-        is_late ? rn_deadline_exceeded("The key or the other tasks did not rn_barrier_come in time")
+        is_late ? rn_deadline_exceeded("The key or the other tasks did not come in time")
                 : rn_cancelled("The call was cancelled"),
         &ready);
   }

@@ -1,5 +1,6 @@
 // Reads ops from a client's messages and runs them on this task.
 #include "dist/eager/internal.h"
+#include "dist/eager/span.h"
 #include "dist/rpc/codec.h"
 #include "framework/attr_proto.h"
 #include "proto/eager_service.pb.h"
@@ -19,12 +20,12 @@ rn_str_t rn_eager_task_of(rn_str_t device) {
 }
 
 // The value that a RemoteTensorHandle names; unset if it is on another task.
-static rn_status_t read_handle(rn_eager_context_t* context, rn_str_t bytes,
-                               rn_eager_handle_t** out) {
+static rn_status_t read_handle(rn_eager_context_t* context, rn_str_t bytes, rn_eager_handle_t** out,
+                               rn_eager_packed_t** out_packed) {
   int64_t op = (int64_t)rn_field_value(bytes, rn_pb_eager_RemoteTensorHandle_op_id_field);
   int32_t output = (int32_t)rn_field_value(bytes, rn_pb_eager_RemoteTensorHandle_output_num_field);
   rn_str_t device = rn_field_bytes(bytes, rn_pb_eager_RemoteTensorHandle_device_field);
-  rn_status_t status = rn_eager_value_get(context, op, output, out);
+  rn_status_t status = rn_eager_value_get(context, op, output, out, out_packed);
   if (rn_ok(status) || !device.size || rn_str_is(rn_eager_task_of(device), context->task))
     return status;
   rn_status_free(status);
@@ -49,21 +50,22 @@ rn_status_t rn_eager_read_tensor(rn_eager_context_t* context, rn_str_t bytes, rn
 }
 
 static rn_status_t read_input(rn_eager_context_t* context, rn_str_t bytes, rn_buffer_t* buffer,
-                              rn_eager_handle_t** out, rn_str_t* out_remote) {
+                              rn_eager_handle_t** out, rn_eager_packed_t** out_packed,
+                              rn_str_t* out_remote) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
   rn_device_t* device = NULL;
   rn_status_t status = rn_eager_own_device(context, RN_STR(""), &device);
-  while (rn_ok(status) && !*out && rn_pb_scan_next(&scan, &field)) {
+  while (rn_ok(status) && !*out && !*out_packed && rn_pb_scan_next(&scan, &field)) {
     if (field.wire != RN_PB_WIRE_LENGTH) continue;
     if (field.number == rn_pb_eager_Operation_Input_remote_handle_field) {
-      status = read_handle(context, field.bytes, out);
-      if (rn_ok(status) && !*out) *out_remote = field.bytes;
+      status = read_handle(context, field.bytes, out, out_packed);
+      if (rn_ok(status) && !*out && !*out_packed) *out_remote = field.bytes;
     } else if (field.number == rn_pb_eager_Operation_Input_tensor_field) {
       status = rn_eager_read_tensor(context, field.bytes, buffer, device, out);
     }
   }
-  if (rn_ok(status) && !*out && !out_remote->size)
+  if (rn_ok(status) && !*out && !*out_packed && !out_remote->size)
     status = rn_invalid_argument("An input of an op is empty");
   return status;
 }
@@ -97,9 +99,9 @@ static rn_status_t read_parts(rn_eager_context_t* context, rn_str_t bytes, rn_bu
   while (rn_ok(status) && rn_pb_scan_next(&scan, &field)) {
     if (field.wire != RN_PB_WIRE_LENGTH) continue;
     if (field.number == rn_pb_eager_Operation_op_inputs_field) {
-      status = read_input(context, field.bytes, buffer, &call->inputs[call->input_count],
-                          &call->remote[call->input_count]);
-      if (rn_ok(status) && !call->inputs[call->input_count]) call->has_remote = true;
+      size_t i = call->input_count;
+      status = read_input(context, field.bytes, buffer, &call->inputs[i], &call->packed[i],
+                          &call->remote[i]);
       if (rn_ok(status)) call->input_count++;
     } else if (field.number == rn_pb_eager_Operation_attrs_field) {
       status = read_attr(field.bytes, &call->arena, &call->attrs[call->attr_count]);
@@ -122,13 +124,17 @@ rn_status_t rn_eager_call_read(rn_eager_context_t* context, rn_str_t bytes, rn_b
   rn_arena_init(&out->arena, context->allocator);
   RN_RETURN_IF_ERROR(count_parts(bytes, &inputs, &attrs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&out->arena, inputs, &out->inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&out->arena, inputs, &out->packed));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&out->arena, inputs, &out->remote));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&out->arena, attrs, &out->attrs));
   return read_parts(context, bytes, buffer, out);
 }
 
 void rn_eager_call_clear(rn_eager_call_t* call) {
-  for (size_t i = 0; i < call->input_count; ++i) rn_eager_handle_release(call->inputs[i]);
+  for (size_t i = 0; i < call->input_count; ++i) {
+    rn_eager_handle_release(call->inputs[i]);
+    rn_eager_packed_release(call->packed[i]);
+  }
   for (size_t i = 0; i < call->attr_count; ++i) rn_attr_value_clear(&call->attrs[i].value);
   if (call->arena.allocator.fn) rn_arena_clear(&call->arena);
   *call = (rn_eager_call_t){0};
@@ -168,7 +174,13 @@ static rn_status_t make_key(const rn_eager_call_t* call, rn_strbuf_t* out) {
   return rn_strbuf_status(out);
 }
 
-static rn_status_t check_here(const rn_eager_context_t* context, const rn_eager_call_t* call) {
+// An op takes values of this task only, and of packed ones its own.
+static rn_status_t check_here(const rn_eager_context_t* context, rn_eager_call_t* call) {
+  for (size_t i = 0; i < call->input_count; ++i) {
+    if (!call->packed[i]) continue;
+    RN_RETURN_IF_ERROR(rn_eager_packed_own(context, call->packed[i], &call->inputs[i]));
+    rn_eager_handle_retain(call->inputs[i]);
+  }
   for (size_t i = 0; i < call->input_count; ++i)
     if (!call->inputs[i])
       return rn_invalid_argument(
@@ -178,7 +190,7 @@ static rn_status_t check_here(const rn_eager_context_t* context, const rn_eager_
   return RN_OK;
 }
 
-static rn_status_t send(rn_eager_context_t* context, const rn_eager_call_t* call, rn_str_t key) {
+static rn_status_t send(rn_eager_context_t* context, rn_eager_call_t* call, rn_str_t key) {
   const rn_tensor_t* value = NULL;
   rn_tensor_t shared = {0};
   if (call->input_count != 1)
@@ -327,7 +339,7 @@ static rn_status_t run_op(rn_eager_context_t* context, rn_eager_call_t* call, rn
   return status;
 }
 
-static rn_status_t run_transfer(rn_eager_context_t* context, const rn_eager_call_t* call,
+static rn_status_t run_transfer(rn_eager_context_t* context, rn_eager_call_t* call,
                                 rn_strbuf_t* out) {
   rn_strbuf_t key;
   rn_eager_handle_t* handle = NULL;
@@ -342,12 +354,84 @@ static rn_status_t run_transfer(rn_eager_context_t* context, const rn_eager_call
   return status;
 }
 
+// --- Functions over several tasks
+
+// Each input as its values: packed ones as one per device.
+static rn_status_t list_pieces(const rn_eager_call_t* call, rn_arena_t* arena,
+                               rn_span_call_t* out) {
+  size_t count = 0;
+  for (size_t i = 0; i < call->input_count; ++i)
+    count += call->packed[i] ? call->packed[i]->count : 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &out->pieces));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, call->input_count + 1, &out->first));
+  for (size_t i = 0; i < call->input_count; ++i) {
+    const rn_eager_packed_t* packed = call->packed[i];
+    for (size_t k = 0; packed && k < packed->count; ++k)
+      out->pieces[out->piece_count++] = packed->pieces[k];
+    rn_str_t home = call->inputs[i] ? RN_STR("")
+                                    : rn_field_bytes(call->remote[i],
+                                                     rn_pb_eager_RemoteTensorHandle_device_field);
+    if (!packed)
+      out->pieces[out->piece_count++] =
+          (rn_eager_piece_t){.handle = call->inputs[i], .remote = call->remote[i], .device = home};
+    out->first[i + 1] = out->piece_count;
+  }
+  out->input_count = call->input_count;
+  return RN_OK;
+}
+
+// Stores the results of this task and describes all.
+static rn_status_t put_span_results(rn_eager_context_t* context, const rn_eager_call_t* call,
+                                    const rn_span_result_t* results, int32_t count,
+                                    rn_strbuf_t* out) {
+  const uint32_t field = rn_pb_eager_QueueResponse_shape_field;
+  for (int32_t i = 0; i < count; ++i) {
+    if (results[i].handle) {
+      RN_RETURN_IF_ERROR(rn_eager_value_put(context, call->id, i, results[i].handle));
+      RN_RETURN_IF_ERROR(rn_eager_put_shape(out, field, results[i].handle));
+    } else {
+      rn_pb_put_str(out, field, results[i].shape);
+    }
+  }
+  for (int32_t i = 0; i < count; ++i)
+    rn_pb_put_str(out, rn_pb_eager_QueueResponse_device_field,
+                  results[i].handle ? RN_STR("") : results[i].device);
+  return rn_strbuf_status(out);
+}
+
+static rn_status_t run_span(rn_eager_context_t* context, rn_eager_call_t* call, rn_strbuf_t* out,
+                            bool* out_done) {
+  rn_device_t* device = NULL;
+  rn_span_t* span = NULL;
+  rn_span_result_t* results = NULL;
+  if (rn_eager_context_is_alone(context)) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_eager_own_device(context, call->device, &device));
+  rn_span_call_t asked = {.id = call->id,
+                          .name = call->name,
+                          .attrs = call->attrs,
+                          .attr_count = call->attr_count,
+                          .device = device->name,
+                          .cancel = &context->cancel,
+                          .arena = &call->arena};
+  RN_RETURN_IF_ERROR(list_pieces(call, &call->arena, &asked));
+  RN_RETURN_IF_ERROR(rn_span_get(context, &asked, &span));
+  *out_done = span->kind != RN_SPAN_HERE;
+  rn_status_t status = RN_ARENA_ARRAY(&call->arena, (size_t)span->result_count, &results);
+  if (rn_ok(status) && *out_done) {
+    status = rn_span_run(context, span, &asked, results);
+    if (rn_ok(status)) status = put_span_results(context, call, results, span->result_count, out);
+    rn_span_results_clear(results, span->result_count);
+  }
+  rn_span_release(context, span);
+  return status;
+}
+
 rn_status_t rn_eager_call_run(rn_eager_context_t* context, rn_eager_call_t* call,
                               rn_strbuf_t* out) {
   if (rn_str_is(call->name, "_Send") || rn_str_is(call->name, "_Recv"))
     return run_transfer(context, call, out);
   bool is_done = false;
-  if (call->is_function) RN_RETURN_IF_ERROR(rn_eager_span_run(context, call, out, &is_done));
+  if (call->is_function) RN_RETURN_IF_ERROR(run_span(context, call, out, &is_done));
   if (is_done) return RN_OK;
   RN_RETURN_IF_ERROR(check_here(context, call));
   rn_eager_op_t* op = NULL;

@@ -21,6 +21,9 @@ typedef struct rn_eager_join_t {
   int64_t timeout_ms;  // until all tasks must be up; 0: a minute
   bool clears;         // closes the contexts of other clients on the tasks
   bool is_update;      // existing tasks keep their contexts
+  // Makes a server for the task of a ServerDef, with the devices of |eager|: other tasks then fetch
+  // values of this process and run parts of functions in it. NULL: it is a mere client.
+  rn_status_t (*make_server)(rn_eager_t* eager, rn_str_t server_def, rn_server_t** out);
   bool is_alone;  // this process just takes its name from the cluster, without contacting other
                   // tasks
 } rn_eager_join_t;

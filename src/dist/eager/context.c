@@ -2,6 +2,8 @@
 #include "dist/eager/internal.h"
 
 #include "base/container.h"
+#include "base/machine.h"
+#include "dist/eager/span.h"
 #include "wire/decode.h"
 #include "wire/writer.h"
 
@@ -18,14 +20,17 @@ static void free_ready(rn_eager_context_t* context, rn_eager_ready_t* ready) {
   RN_FREE(context->allocator, ready);
 }
 
+static void free_value(rn_eager_context_t* context, rn_eager_value_t* value) {
+  if (!value) return;
+  rn_eager_handle_release(value->handle);
+  rn_eager_packed_release(value->packed);
+  RN_FREE(context->allocator, value);
+}
+
 static void free_values(rn_eager_context_t* context) {
   size_t position = 0;
   const rn_map_entry_t* entry;
-  while ((entry = rn_map_next(&context->values, &position))) {
-    rn_eager_value_t* value = entry->value;
-    rn_eager_handle_release(value->handle);
-    RN_FREE(context->allocator, value);
-  }
+  while ((entry = rn_map_next(&context->values, &position))) free_value(context, entry->value);
   rn_map_clear(&context->values);
   position = 0;
   while ((entry = rn_map_next(&context->ready, &position))) free_ready(context, entry->value);
@@ -65,18 +70,20 @@ static rn_status_t add_others(rn_eager_context_t* context, const rn_device_info_
   rn_mutex_lock(&context->mutex);
   for (size_t i = 0; i < count && rn_ok(status); ++i) status = add_other_locked(context, &infos[i]);
   rn_mutex_unlock(&context->mutex);
-  rn_eager_spans_drop(context, RN_STR(""), false);
+  rn_spans_drop(context, RN_STR(""), false);
   return status;
 }
 
 static void destroy(rn_eager_context_t* context) {
   void (*freed)(void* self) = context->freed;
   void* self = context->freed_self;
-  rn_eager_spans_drop(context, RN_STR(""), false);
+  rn_spans_drop(context, RN_STR(""), false);
   rn_map_clear(&context->spans);
   free_values(context);
-  if (context->eager) rn_eager_close(context->eager);
-  rn_eager_release(context->eager);
+  if (context->eager && !context->is_home) {
+    rn_eager_close(context->eager);
+    rn_eager_release(context->eager);
+  }
   if (context->rendezvous) {
     rn_steps_drop_owned(context->steps, context, rn_aborted("The context was closed"));
     rn_rendezvous_release(context->rendezvous);
@@ -88,6 +95,7 @@ static void destroy(rn_eager_context_t* context) {
   rn_cancel_destroy(&context->cancel);
   rn_mutex_destroy(&context->mutex);
   RN_FREE(context->allocator, context);
+  rn_machine_trim();
   if (freed) freed(self);
 }
 
@@ -99,7 +107,8 @@ void rn_eager_context_retain(rn_eager_context_t* context) { context->refs++; }
 void rn_eager_context_release(rn_eager_context_t* context) {
   if (!context || --context->refs > 0) return;
   context->job.run = on_destroy;
-  if (!rn_threads_run(context->threads, &context->job)) on_destroy(&context->job);
+  if (!context->threads || !rn_threads_run(context->threads, &context->job))
+    on_destroy(&context->job);
 }
 
 void rn_eager_context_close(rn_eager_context_t* context) {
@@ -108,6 +117,13 @@ void rn_eager_context_close(rn_eager_context_t* context) {
   rn_mutex_unlock(&context->mutex);
   rn_cancel(&context->cancel);
   rn_steps_drop_owned(context->steps, context, rn_aborted("The context was closed"));
+}
+
+bool rn_eager_context_is_alone(rn_eager_context_t* context) {
+  rn_mutex_lock(&context->mutex);
+  bool is_alone = context->others.count == 0;
+  rn_mutex_unlock(&context->mutex);
+  return is_alone;
 }
 
 bool rn_eager_context_is_idle(const rn_eager_context_t* context) { return context->refs == 1; }
@@ -175,7 +191,13 @@ static rn_status_t set_up(rn_eager_context_t* context, const rn_eager_context_op
   rn_arena_clear(&arena);
   RN_RETURN_IF_ERROR(status);
   RN_RETURN_IF_ERROR(add_others(context, options->devices, options->device_count));
-  RN_RETURN_IF_ERROR(make_eager(context, options));
+  if (options->eager) {
+    context->is_home = true;
+    context->eager = options->eager;
+    rn_local_worker_identify(options->worker, rn_eager_session(context->eager));
+  } else {
+    RN_RETURN_IF_ERROR(make_eager(context, options));
+  }
   return rn_steps_adopt(context->steps, (int64_t)context->id, context,
                         rn_eager_peers_table(context->peers), &context->rendezvous);
 }
@@ -233,14 +255,17 @@ rn_status_t rn_eager_context_update(rn_eager_context_t* context, uint64_t view, 
 // --- Values
 
 rn_status_t rn_eager_value_get(rn_eager_context_t* context, int64_t op, int64_t output,
-                               rn_eager_handle_t** out) {
+                               rn_eager_handle_t** out, rn_eager_packed_t** out_packed) {
   const int64_t key[2] = {op, output};
   rn_mutex_lock(&context->mutex);
-  rn_eager_value_t* value = rn_map_get(&context->values, key_of(key));
+  const rn_eager_value_t* value = rn_map_get(&context->values, key_of(key));
   *out = value ? value->handle : NULL;
   if (*out) rn_eager_handle_retain(*out);
+  bool is_packed = out_packed && value && value->packed;
+  if (is_packed) *out_packed = value->packed;
+  if (is_packed) value->packed->refs++;
   rn_mutex_unlock(&context->mutex);
-  if (*out) return RN_OK;
+  if (*out || is_packed) return RN_OK;
   return rn_invalid_argument(
       "Unable to find the relevant tensor remote_handle: Op ID: %lld, Output num: %lld. One "
       "possible cause is that the tensor was accessed after deallocation in a distributed worker "
@@ -248,24 +273,30 @@ rn_status_t rn_eager_value_get(rn_eager_context_t* context, int64_t op, int64_t 
       (long long)op, (long long)output);
 }
 
-rn_status_t rn_eager_value_put(rn_eager_context_t* context, int64_t op, int64_t output,
-                               rn_eager_handle_t* handle) {
+static rn_status_t put_value(rn_eager_context_t* context, int64_t op, int64_t output,
+                             rn_eager_handle_t* handle, rn_eager_packed_t* packed) {
   rn_eager_value_t* value = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(context->allocator, &value));
-  *value = (rn_eager_value_t){.key = {op, output}, .handle = handle};
+  *value = (rn_eager_value_t){.key = {op, output}, .handle = handle, .packed = packed};
   rn_mutex_lock(&context->mutex);
   rn_eager_value_t* old = rn_map_remove(&context->values, key_of(value->key));
   rn_status_t status = rn_map_put(&context->values, key_of(value->key), value);
+  if (rn_ok(status) && handle) rn_eager_handle_retain(handle);
+  if (rn_ok(status) && packed) packed->refs++;
   rn_mutex_unlock(&context->mutex);
-  if (rn_ok(status))
-    rn_eager_handle_retain(handle);
-  else
-    RN_FREE(context->allocator, value);
-  if (old) {
-    rn_eager_handle_release(old->handle);
-    RN_FREE(context->allocator, old);
-  }
+  if (!rn_ok(status)) RN_FREE(context->allocator, value);
+  free_value(context, old);
   return status;
+}
+
+rn_status_t rn_eager_value_put(rn_eager_context_t* context, int64_t op, int64_t output,
+                               rn_eager_handle_t* handle) {
+  return put_value(context, op, output, handle, NULL);
+}
+
+rn_status_t rn_eager_value_put_packed(rn_eager_context_t* context, int64_t op,
+                                      rn_eager_packed_t* packed) {
+  return put_value(context, op, 0, NULL, packed);
 }
 
 rn_status_t rn_eager_value_drop(rn_eager_context_t* context, int64_t op, int64_t output) {
@@ -277,8 +308,7 @@ rn_status_t rn_eager_value_drop(rn_eager_context_t* context, int64_t op, int64_t
     return rn_invalid_argument(
         "Unable to find the relevant tensor remote_handle: Op ID: %lld, Output num: %lld",
         (long long)op, (long long)output);
-  rn_eager_handle_release(value->handle);
-  RN_FREE(context->allocator, value);
+  free_value(context, value);
   return RN_OK;
 }
 

@@ -17,8 +17,11 @@ typedef struct rn_eager_context_options_t {
   rn_allocator_t allocator;
   rn_eager_peers_options_t peers;
   rn_local_worker_t* worker;  // of this task; serves the context's values
-  rn_threads_t* threads;      // where it is freed
-  rn_str_t task;              // "/job:worker/replica:0/task:0"
+  rn_threads_t* threads;      // where it is freed; NULL: on the thread that releases it
+  // Borrowed: the context is that of a client in this process, by which other tasks use its devices
+  // and values. NULL: a client elsewhere, for which it makes one.
+  rn_eager_t* eager;
+  rn_str_t task;  // "/job:worker/replica:0/task:0"
   int cpu_devices;
   const rn_gpu_options_t* gpu;  // borrowed for the call
   uint64_t id, view;

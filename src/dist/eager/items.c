@@ -1,6 +1,7 @@
 // Runs the items of a context's queue, and parts of functions.
 #include "base/container.h"
 #include "dist/eager/internal.h"
+#include "dist/eager/span.h"
 #include "dist/rpc/codec.h"
 #include "proto/eager_service.pb.h"
 #include "proto/function.pb.h"
@@ -52,7 +53,7 @@ static rn_status_t remove_function(rn_eager_context_t* context, rn_str_t bytes) 
   if (!known)
     return rn_invalid_argument("Tried to remove non-existent function '%.*s'.", RN_STR_ARGS(name));
   rn_eager_ready_drop(context, name);
-  rn_eager_spans_drop(context, name, true);
+  rn_spans_drop(context, name, true);
   return rn_eager_remove_function(context->eager, name);
 }
 
@@ -76,6 +77,15 @@ static rn_status_t take_tensors(rn_eager_context_t* context, rn_str_t bytes, rn_
     RN_RETURN_IF_ERROR(status);
   }
   return RN_OK;
+}
+
+static rn_status_t take_packed(rn_eager_context_t* context, rn_str_t bytes, rn_buffer_t* buffer) {
+  rn_eager_packed_t* packed = NULL;
+  int64_t op = (int64_t)rn_field_value(bytes, rn_pb_eager_SendPackedHandleOp_op_id_field);
+  RN_RETURN_IF_ERROR(rn_eager_packed_read(context, bytes, buffer, &packed));
+  rn_status_t status = rn_eager_value_put_packed(context, op, packed);
+  rn_eager_packed_release(packed);
+  return status;
 }
 
 static rn_status_t drop_value(rn_eager_context_t* context, rn_str_t bytes) {
@@ -117,7 +127,7 @@ static rn_status_t run_field(rn_eager_context_t* context, const rn_pb_field_t* f
       return RN_OK;
     }
     case rn_pb_eager_QueueItem_send_packed_handle_field:
-      return rn_unimplemented("Packed handles are not supported");
+      return take_packed(context, field->bytes, buffer);
     default:  // all earlier items have run
       return RN_OK;
   }

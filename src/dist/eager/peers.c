@@ -89,7 +89,11 @@ static rn_status_t connect_locked(rn_eager_peers_t* peers, eager_peer_t* peer) {
                                   .peer = peer->task.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&channel, &peer->channel));
   if (peer->remote) return RN_OK;
-  return rn_remote_peer_create(peer->channel, options->env, options->borrows, options->allocator,
+  // Without a name of its own, this task is shown no values.
+  const rn_remote_near_t near = {.borrows = options->borrows,
+                                 .wire = options->knows && is_known ? options->wire : NULL,
+                                 .to_task = peer->task};
+  return rn_remote_peer_create(peer->channel, options->env, &near, options->allocator,
                                &peer->remote);
 }
 

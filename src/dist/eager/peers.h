@@ -3,6 +3,7 @@
 #ifndef RUNNEL_DIST_EAGER_PEERS_H_
 #define RUNNEL_DIST_EAGER_PEERS_H_
 
+#include "dist/rpc/wire.h"
 #include "dist/worker/steps.h"
 #include "net/channel.h"
 #include "proto/tensorflow_server.pb.h"
@@ -15,13 +16,14 @@ typedef struct rn_eager_peers_options_t {
   rn_loop_t* loop;
   rn_tls_t* tls;     // Borrowed; NULL: plain
   int64_t lease_ns;  // a peer that is silent for so long during a call is lost
-  bool borrows;      // see rn_remote_peer_create
+  bool borrows;      // see rn_remote_near_t
   // Whether the server may connect to |address|, which the client named. NULL: to any.
   bool (*may_reach)(void* self, rn_str_t address);
   void* may_self;
   // Their own one is sent with calls to addresses of the task's own cluster, for which |knows| is
   // true, or with all calls if that is NULL. Borrowed; NULL: none.
   rn_tokens_t* tokens;
+  rn_wire_t* wire;  // likewise: used for these only, if |knows| is not NULL; Borrowed; NULL: none
   bool (*knows)(void* self, rn_str_t address);
 } rn_eager_peers_options_t;
 

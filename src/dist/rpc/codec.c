@@ -21,6 +21,10 @@
 // Likewise in RecvTensorRequest and RecvTensorResponse: for loans, see loan.h.
 #define REACH_FIELD 1000
 #define LOAN_FIELD 1001
+// Likewise for wires, see wire.h.
+#define WIRE_FIELD 1002
+enum { WIRE_LINE = 1, WIRE_LINE2, WIRE_NUMBER, WIRE_IS_THERE };
+enum { WIRE_IS_SENT = 1, WIRE_ADDRESS };
 enum { REACH_MACHINE = 1, REACH_NAME, REACH_NAME2 };
 enum { LOAN_ID = 1, LOAN_TYPE = 3, LOAN_DIM };
 
@@ -305,12 +309,48 @@ static rn_loan_name_t name_of(rn_str_t bytes) {
   return (rn_loan_name_t){{rn_field_value(bytes, REACH_NAME), rn_field_value(bytes, REACH_NAME2)}};
 }
 
+static void put_wire_ask(rn_strbuf_t* out, const rn_wire_ask_t* ask) {
+  if (!ask->is_there) return;
+  size_t own = rn_pb_begin(out, WIRE_FIELD);
+  if (ask->has_line) {
+    rn_pb_put_fixed64(out, WIRE_LINE, ask->line.bits[0]);
+    rn_pb_put_fixed64(out, WIRE_LINE2, ask->line.bits[1]);
+    rn_pb_put_fixed64(out, WIRE_NUMBER, ask->number);
+  }
+  rn_pb_put_uint(out, WIRE_IS_THERE, 1);
+  rn_pb_end(out, own);
+}
+
+void rn_decode_wire_ask(rn_str_t request, rn_wire_ask_t* out) {
+  rn_str_t bytes = rn_field_bytes(request, WIRE_FIELD);
+  *out = (rn_wire_ask_t){
+      .is_there = bytes.size > 0,
+      .line = {{rn_field_value(bytes, WIRE_LINE), rn_field_value(bytes, WIRE_LINE2)}},
+      .number = rn_field_value(bytes, WIRE_NUMBER)};
+  out->has_line = out->number != 0;
+}
+
+void rn_encode_wire_answer(rn_encoder_t* encoder, const rn_wire_answer_t* answer) {
+  rn_strbuf_t* out = &encoder->head;
+  size_t own = rn_pb_begin(out, WIRE_FIELD);
+  if (answer->is_sent) rn_pb_put_uint(out, WIRE_IS_SENT, 1);
+  rn_pb_put_str(out, WIRE_ADDRESS, answer->address);
+  rn_pb_end(out, own);
+}
+
+void rn_decode_wire_answer(rn_str_t response, rn_wire_answer_t* out) {
+  rn_str_t bytes = rn_field_bytes(response, WIRE_FIELD);
+  *out = (rn_wire_answer_t){.is_sent = rn_field_value(bytes, WIRE_IS_SENT),
+                            .address = rn_field_bytes(bytes, WIRE_ADDRESS)};
+}
+
 void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
-                           const rn_loan_ask_t* ask) {
+                           const rn_loan_ask_t* ask, const rn_wire_ask_t* wire) {
   rn_strbuf_t* out = &encoder->head;
   rn_pb_put_uint(out, rn_pb_RecvTensorRequest_step_id_field, (uint64_t)call->step);
   rn_pb_put_str(out, rn_pb_RecvTensorRequest_rendezvous_key_field, call->key);
   rn_pb_put_uint(out, rn_pb_RecvTensorRequest_request_id_field, (uint64_t)call->request);
+  put_wire_ask(out, wire);
   if (!ask->machine[0] && !ask->has_line) return;
   size_t own = rn_pb_begin(out, ask->wants_loan ? LOAN_FIELD : REACH_FIELD);
   if (!ask->wants_loan) rn_pb_put_str(out, REACH_MACHINE, rn_str(ask->machine));

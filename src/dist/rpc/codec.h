@@ -68,8 +68,22 @@ typedef struct rn_loan_ask_t {
   rn_loan_name_t line;  // valid if |has_line|
   bool has_line, wants_loan;
 } rn_loan_ask_t;
+// Likewise for wires (wire.h). A receiver that has one asks for the sender's address, then names
+// the line that it has dialed there and the number under which it expects the value.
+typedef struct rn_wire_ask_t {
+  bool is_there, has_line;
+  rn_loan_name_t line;  // valid if |has_line|, like the next
+  uint64_t number;
+} rn_wire_ask_t;
+typedef struct rn_wire_answer_t {
+  bool is_sent;      // the value went over the wire
+  rn_str_t address;  // of a sender that does not know the line; "": none
+} rn_wire_answer_t;
 void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
-                           const rn_loan_ask_t* ask);
+                           const rn_loan_ask_t* ask, const rn_wire_ask_t* wire);
+void rn_decode_wire_ask(rn_str_t request, rn_wire_ask_t* out);
+void rn_encode_wire_answer(rn_encoder_t* encoder, const rn_wire_answer_t* answer);
+void rn_decode_wire_answer(rn_str_t response, rn_wire_answer_t* out);
 void rn_decode_loan_ask(rn_str_t request, rn_loan_ask_t* out);
 void rn_encode_reach(rn_encoder_t* encoder, const rn_reach_t* reach);
 bool rn_decode_reach(rn_str_t response, rn_reach_t* out);

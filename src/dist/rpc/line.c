@@ -1,26 +1,16 @@
 // Lines to lenders: see line.h.
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // process_vm_readv
-#endif
 #include "dist/rpc/line.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/pool.h"
 #include "base/vec.h"
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
+#include "dist/rpc/board.h"
+#include "dist/rpc/process.h"
+#include "dist/rpc/shared.h"
 
 // Bytes that a thread reads at a time.
 #define GRAIN (4 << 20)
@@ -30,10 +20,11 @@
 struct rn_line_t {
   _Atomic int refs;
   rn_allocator_t allocator;
-  int fd, process;  // Owned; |process| is a pidfd of the lender, which survives reuse of its number
-  pid_t pid;        // the lender, as the kernel reports it
+  int fd;  // Owned
+  rn_process_t lender;
   rn_loan_name_t name;
   rn_line_state_t state;
+  rn_board_view_t* board;  // Owned; NULL: none
   RN_VEC(rn_loan_t) said;  // announced and not taken yet, oldest first
 };
 
@@ -42,7 +33,8 @@ void rn_line_retain(rn_line_t* line) { line->refs++; }
 void rn_line_release(rn_line_t* line) {
   if (!line || --line->refs) return;
   if (line->fd >= 0) close(line->fd);
-  if (line->process >= 0) close(line->process);
+  rn_process_close(&line->lender);
+  rn_board_view_destroy(line->board);
   rn_vec_free(&line->said, line->allocator);
   RN_FREE(line->allocator, line);
 }
@@ -50,39 +42,27 @@ void rn_line_release(rn_line_t* line) {
 rn_loan_name_t rn_line_name(const rn_line_t* line) { return line->name; }
 rn_line_state_t rn_line_state(const rn_line_t* line) { return line->state; }
 
-// A pidfd of the process at the other end. Kernels before 6.5 give none for a socket; there,
-// another process could get the number between the two calls only if the lender ended during the
-// connection, and then the line does not work.
-static int process_of(int fd, pid_t pid) {
-  int process = -1;
-  socklen_t size = sizeof process;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &size) == 0) return process;
-  return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-static bool is_alive(const rn_line_t* line) {
-  struct pollfd item = {.fd = line->process, .events = POLLIN};
-  return poll(&item, 1, 0) == 0;
-}
-
-static rn_status_t connect_to(rn_line_t* line, rn_loan_name_t lender) {
+static rn_status_t connect_to(rn_line_t* line, rn_loan_name_t lender, uint64_t task) {
   struct sockaddr_un address;
   socklen_t size = rn_reach_address(lender, &address);
   line->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (line->fd < 0 || connect(line->fd, (struct sockaddr*)&address, size) != 0)
     return rn_unavailable("Cannot connect to the lender: %s", strerror(errno));
-  line->pid = rn_reach_peer(line->fd);
-  if (!line->pid) return rn_unavailable("The lender belongs to another user, or is this process");
-  line->process = process_of(line->fd, line->pid);
-  if (line->process < 0)
-    return rn_unavailable("Cannot open the lender's process: %s", strerror(errno));
-  ssize_t put = send(line->fd, &line->name, sizeof line->name, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (put != (ssize_t)sizeof line->name) return rn_unavailable("The lender does not read");
+  if (!rn_process_open(line->fd, &line->lender))
+    return rn_unavailable(
+        "The lender belongs to another user, is this process, or cannot be opened: %s",
+        strerror(errno));
+  int notes = -1;
+  if (task) line->board = rn_board_view_create(line->allocator, &notes);
+  const rn_hello_t hello = {line->name, line->board ? task : 0};
+  long put = rn_shared_send(line->fd, &hello, sizeof hello, notes);
+  if (notes >= 0) close(notes);
+  if (put != (long)sizeof hello) return rn_unavailable("The lender does not read");
   return RN_OK;
 }
 
-rn_status_t rn_line_open(const rn_reach_t* reach, const rn_env_t* env, rn_allocator_t allocator,
-                         rn_line_t** out) {
+rn_status_t rn_line_open(const rn_reach_t* reach, uint64_t task, const rn_env_t* env,
+                         rn_allocator_t allocator, rn_line_t** out) {
   char machine[sizeof reach->machine];
   rn_line_t* line = NULL;
   *out = NULL;
@@ -92,9 +72,9 @@ rn_status_t rn_line_open(const rn_reach_t* reach, const rn_env_t* env, rn_alloca
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &line));
   line->refs = 1;
   line->allocator = allocator;
-  line->fd = line->process = -1;
+  line->fd = line->lender.fd = -1;
   for (int i = 0; i < 2; ++i) line->name.bits[i] = env->random(env->self) | 1;
-  rn_status_t status = connect_to(line, reach->name);
+  rn_status_t status = connect_to(line, reach->name, task);
   if (!rn_ok(status)) {
     rn_line_release(line);
     return status;
@@ -104,8 +84,9 @@ rn_status_t rn_line_open(const rn_reach_t* reach, const rn_env_t* env, rn_alloca
 }
 
 typedef struct reading_t {
-  pid_t pid;
-  char *from, *to;
+  const rn_process_t* lender;
+  uint64_t from;
+  char* to;
   size_t size;
   _Atomic int error;
 } reading_t;
@@ -114,14 +95,9 @@ static void read_piece(void* arg, int64_t begin, int64_t end) {
   reading_t* reading = arg;
   size_t at = (size_t)begin * GRAIN, stop = (size_t)end * GRAIN;
   if (stop > reading->size) stop = reading->size;
-  while (at < stop && !reading->error) {
-    struct iovec to = {reading->to + at, stop - at}, from = {reading->from + at, stop - at};
-    ssize_t n = process_vm_readv(reading->pid, &to, 1, &from, 1, 0);
-    if (n > 0)
-      at += (size_t)n;
-    else if (n == 0 || errno != EINTR)
-      reading->error = n == 0 ? EFAULT : errno;
-  }
+  if (!reading->error &&
+      !rn_process_read(reading->lender, reading->from + at, reading->to + at, stop - at))
+    reading->error = errno;
 }
 
 // If the lender is still alive afterwards, it had its number all the while, so no other process was
@@ -131,12 +107,11 @@ rn_status_t rn_line_read(const rn_line_t* line, const rn_loan_t* loan, void* to,
   if (loan->size != size)
     return rn_unavailable("A tensor of %zu bytes was announced, but %llu were lent", size,
                           (unsigned long long)loan->size);
-  reading_t reading = {
-      .pid = line->pid, .from = (char*)(uintptr_t)loan->address, .to = to, .size = size};
+  reading_t reading = {.lender = &line->lender, .from = loan->address, .to = to, .size = size};
   rn_pool_for(pool, (int64_t)((size + GRAIN - 1) / GRAIN), 1, read_piece, &reading);
-  if (!reading.error && !is_alive(line)) reading.error = ESRCH;
+  if (!reading.error && !rn_process_is_alive(&line->lender)) reading.error = ESRCH;
   if (!reading.error) return RN_OK;
-  return rn_unavailable("The memory of process %d cannot be read: %s", (int)line->pid,
+  return rn_unavailable("The memory of process %d cannot be read: %s", line->lender.pid,
                         strerror(reading.error));
 }
 
@@ -149,9 +124,15 @@ static bool is_readable(const rn_line_t* line, const rn_loan_t* where) {
   return ok;
 }
 
-static rn_line_state_t take_packet(rn_line_t* line, const rn_loan_t* loan) {
-  if (line->state == RN_LINE_WAITS)
+// |board| came with the packet; -1: none did.
+static rn_line_state_t take_packet(rn_line_t* line, const rn_loan_t* loan, int board) {
+  if (line->state == RN_LINE_WAITS) {
+    if (line->board && !rn_board_view_open(line->board, board)) {
+      rn_board_view_destroy(line->board);
+      line->board = NULL;
+    }
     return loan->id == 0 && is_readable(line, loan) ? RN_LINE_WORKS : RN_LINE_FAILS;
+  }
   if (!loan->id || line->said.count == MAX_SAID) return RN_LINE_FAILS;
   rn_status_t status = rn_vec_push(&line->said, line->allocator, *loan);
   bool ok = rn_ok(status);
@@ -162,10 +143,12 @@ static rn_line_state_t take_packet(rn_line_t* line, const rn_loan_t* loan) {
 rn_line_state_t rn_line_hear(rn_line_t* line) {
   while (line->state != RN_LINE_FAILS) {
     rn_loan_t loan;
-    ssize_t size = recv(line->fd, &loan, sizeof loan, MSG_DONTWAIT | MSG_TRUNC);
+    int board;
+    long size = rn_shared_receive(line->fd, &loan, sizeof loan, &board);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    line->state = size == (ssize_t)sizeof loan ? take_packet(line, &loan) : RN_LINE_FAILS;
+    line->state = size == (long)sizeof loan ? take_packet(line, &loan, board) : RN_LINE_FAILS;
+    if (board >= 0) close(board);
   }
   return line->state;
 }
@@ -180,4 +163,12 @@ bool rn_line_take(rn_line_t* line, uint64_t id, rn_loan_t* out) {
     return true;
   }
   return false;
+}
+
+bool rn_line_has_board(const rn_line_t* line) {
+  return line->state == RN_LINE_WORKS && line->board;
+}
+
+bool rn_line_look(rn_line_t* line, rn_shown_key_t key, void* to, size_t size) {
+  return rn_line_has_board(line) && rn_board_view_take(line->board, key, to, size);
 }

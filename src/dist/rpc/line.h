@@ -1,7 +1,8 @@
 // A line to a lender: the receiver's side of loans. See loan.h.
 //
 // Reference-counted, so that a tensor can be read while the line is replaced. The caller must hold
-// a lock around rn_line_state, rn_line_hear and rn_line_take; any thread may call the rest.
+// a lock around rn_line_state, rn_line_hear, rn_line_take and the boards; any thread may call the
+// rest.
 #ifndef RUNNEL_DIST_RPC_LINE_H_
 #define RUNNEL_DIST_RPC_LINE_H_
 
@@ -9,9 +10,10 @@
 
 typedef struct rn_line_t rn_line_t;
 
-// Opens a line to the lender at |reach|. UNAVAILABLE if it is on another machine, of another user,
-// this process, or gone. It can be used once rn_line_hear returns RN_LINE_WORKS.
-RN_MUST_USE rn_status_t rn_line_open(const rn_reach_t* reach, const rn_env_t* env,
+// Opens a line to the lender at |reach|. |task| is this one, if it wants to be shown values
+// (rn_reach_task), or 0. UNAVAILABLE if the lender is on another machine, of another user, this
+// process, or gone. The line can be used once rn_line_hear returns RN_LINE_WORKS.
+RN_MUST_USE rn_status_t rn_line_open(const rn_reach_t* reach, uint64_t task, const rn_env_t* env,
                                      rn_allocator_t allocator, rn_line_t** out);
 void rn_line_retain(rn_line_t* line);
 void rn_line_release(rn_line_t* line);  // NULL is fine
@@ -29,5 +31,9 @@ bool rn_line_take(rn_line_t* line, uint64_t id, rn_loan_t* out);
 // died.
 RN_MUST_USE rn_status_t rn_line_read(const rn_line_t* line, const rn_loan_t* loan, void* to,
                                      size_t size, rn_pool_t* pool);
+// Whether the lender can show values (board.h).
+bool rn_line_has_board(const rn_line_t* line);
+// Takes what the lender shows under |key|. False if it is not there.
+bool rn_line_look(rn_line_t* line, rn_shown_key_t key, void* to, size_t size);
 
 #endif  // RUNNEL_DIST_RPC_LINE_H_

@@ -20,10 +20,14 @@
 
 #include "base/sync.h"
 #include "base/vec.h"
+#include "dist/rpc/board.h"
+#include "dist/rpc/shared.h"
 
 #define KEPT_NS INT64_C(60000000000)
 #define MAX_LINES 256    // receivers
 #define MAX_ACCEPTED 64  // accepted at a time
+// A shown value's number for callers: that of its line above, that of its board below.
+#define BOARD_BITS 40
 
 typedef struct loan_kept_t {
   struct loan_kept_t* next;
@@ -34,7 +38,9 @@ typedef struct loan_kept_t {
 
 typedef struct loan_line_t {
   int fd;  // Owned
-  rn_loan_name_t name;
+  rn_hello_t hello;
+  uint64_t number;    // of the line, never used twice
+  rn_board_t* board;  // Owned; NULL: none
 } loan_line_t;
 
 struct rn_loans_t {
@@ -45,6 +51,7 @@ struct rn_loans_t {
   int listener;      // Owned; -1: none
   rn_mutex_t mutex;  // guards what follows
   RN_VEC(loan_line_t) lines;
+  uint64_t line_count;  // ever
   loan_kept_t* first;
 };
 
@@ -75,9 +82,7 @@ static rn_loan_name_t new_name(const rn_env_t* env) {
   return (rn_loan_name_t){{env->random(env->self) | 1, env->random(env->self) | 1}};
 }
 
-static bool is_same(rn_loan_name_t a, rn_loan_name_t b) {
-  return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];
-}
+uint64_t rn_reach_task(rn_str_t task) { return task.size ? rn_str_hash(task) | 1 : 0; }
 
 static rn_status_t listen_for_lines(rn_loans_t* loans) {
   struct sockaddr_un address;
@@ -120,10 +125,15 @@ static void let_go(rn_loans_t* loans, loan_kept_t* kept) {
   }
 }
 
+static void line_clear(loan_line_t* line) {
+  close(line->fd);
+  rn_board_destroy(line->board);
+}
+
 void rn_loans_destroy(rn_loans_t* loans) {
   if (!loans) return;
   let_go(loans, loans->first);
-  for (size_t i = 0; i < loans->lines.count; ++i) close(loans->lines.items[i].fd);
+  for (size_t i = 0; i < loans->lines.count; ++i) line_clear(&loans->lines.items[i]);
   rn_vec_free(&loans->lines, loans->allocator);
   if (loans->listener >= 0) close(loans->listener);
   rn_mutex_destroy(&loans->mutex);
@@ -134,12 +144,12 @@ void rn_loans_destroy(rn_loans_t* loans) {
 
 static loan_line_t* find_locked(rn_loans_t* loans, rn_loan_name_t name) {
   for (size_t i = 0; i < loans->lines.count; ++i)
-    if (is_same(loans->lines.items[i].name, name)) return &loans->lines.items[i];
+    if (rn_loan_name_eq(loans->lines.items[i].hello.name, name)) return &loans->lines.items[i];
   return NULL;
 }
 
 static void drop_locked(rn_loans_t* loans, loan_line_t* line) {
-  close(line->fd);
+  line_clear(line);
   *line = loans->lines.items[--loans->lines.count];
 }
 
@@ -151,29 +161,38 @@ static void drop_ended_locked(rn_loans_t* loans) {
       drop_locked(loans, &loans->lines.items[i - 1]);
 }
 
-static bool say(const loan_line_t* line, const rn_loan_t* loan) {
-  ssize_t size = send(line->fd, loan, sizeof *loan, MSG_DONTWAIT | MSG_NOSIGNAL);
-  return size == (ssize_t)sizeof *loan;
+static bool say(const loan_line_t* line, const rn_loan_t* loan, int board) {
+  return rn_shared_send(line->fd, loan, sizeof *loan, board) == (long)sizeof *loan;
+}
+
+static void close_if_open(int fd) {
+  if (fd >= 0) close(fd);
 }
 
 // Takes |fd|: keeps it as a line if it is from a process of this user and has a name, else closes
 // it.
 static void take_line_locked(rn_loans_t* loans, int fd) {
-  loan_line_t line = {.fd = fd};
+  loan_line_t line = {.fd = fd, .number = ++loans->line_count};
   const rn_loan_t where = {.address = (uint64_t)(uintptr_t)&loans->secret,
                            .size = sizeof loans->secret,
                            .secret = loans->secret};
-  bool ok = rn_reach_peer(fd) != 0 &&
-            recv(fd, &line.name, sizeof line.name, MSG_DONTWAIT) == (ssize_t)sizeof line.name &&
-            !find_locked(loans, line.name);
+  int notes = -1, board = -1;
+  bool ok =
+      rn_reach_peer(fd) != 0 &&
+      rn_shared_receive(fd, &line.hello, sizeof line.hello, &notes) == (long)sizeof line.hello &&
+      !find_locked(loans, line.hello.name);
   if (ok && loans->lines.count == MAX_LINES) drop_ended_locked(loans);
-  if (ok && loans->lines.count < MAX_LINES && say(&line, &where)) {
+  ok = ok && loans->lines.count < MAX_LINES;
+  if (ok && line.hello.task) line.board = rn_board_create(loans->allocator, notes, &board);
+  ok = ok && say(&line, &where, board);
+  if (ok) {
     rn_status_t status = rn_vec_push(&loans->lines, loans->allocator, line);
     ok = rn_ok(status);
     rn_status_free(status);
-    if (ok) return;
   }
-  close(fd);
+  close_if_open(notes);
+  close_if_open(board);
+  if (!ok) line_clear(&line);
 }
 
 void rn_loans_greet(rn_loans_t* loans, rn_loan_name_t name) {
@@ -232,7 +251,7 @@ rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name, const rn_tensor
   rn_mutex_lock(&loans->mutex);
   take_off_locked(loans, 0, kept->since_ns, &old);
   loan_line_t* line = find_locked(loans, name);
-  bool is_lent = line && say(line, &loan);
+  bool is_lent = line && say(line, &loan, -1);
   if (is_lent) {
     kept->buffer = tensor->buffer;
     rn_buffer_retain(kept->buffer);
@@ -255,4 +274,51 @@ bool rn_loans_end(rn_loans_t* loans, uint64_t id) {
   rn_mutex_unlock(&loans->mutex);
   let_go(loans, taken);
   return was_there;
+}
+
+// Boards.
+
+// The newest line of |task|: an older one may be of a receiver that has given it up.
+static loan_line_t* line_of_task_locked(rn_loans_t* loans, uint64_t task) {
+  loan_line_t* found = NULL;
+  for (size_t i = 0; i < loans->lines.count; ++i) {
+    loan_line_t* line = &loans->lines.items[i];
+    if (line->board && line->hello.task == task && (!found || line->number > found->number))
+      found = line;
+  }
+  return found;
+}
+
+static loan_line_t* line_of_number_locked(rn_loans_t* loans, uint64_t number) {
+  for (size_t i = 0; i < loans->lines.count; ++i)
+    if (loans->lines.items[i].number == number >> BOARD_BITS) return &loans->lines.items[i];
+  return NULL;
+}
+
+static uint64_t in_board(uint64_t number) { return number & ((UINT64_C(1) << BOARD_BITS) - 1); }
+
+uint64_t rn_loans_show(rn_loans_t* loans, uint64_t task, rn_shown_key_t key, const void* data,
+                       size_t size) {
+  uint64_t number = 0;
+  rn_mutex_lock(&loans->mutex);
+  loan_line_t* line = line_of_task_locked(loans, task);
+  if (line) number = rn_board_show(line->board, key, data, size);
+  if (number) number |= line->number << BOARD_BITS;
+  rn_mutex_unlock(&loans->mutex);
+  return number;
+}
+
+void rn_loans_hide(rn_loans_t* loans, uint64_t number) {
+  rn_mutex_lock(&loans->mutex);
+  loan_line_t* line = line_of_number_locked(loans, number);
+  if (line) rn_board_hide(line->board, in_board(number));
+  rn_mutex_unlock(&loans->mutex);
+}
+
+bool rn_loans_is_taken(rn_loans_t* loans, uint64_t number) {
+  rn_mutex_lock(&loans->mutex);
+  loan_line_t* line = line_of_number_locked(loans, number);
+  bool is_taken = line && rn_board_is_taken(line->board, in_board(number));
+  rn_mutex_unlock(&loans->mutex);
+  return is_taken;
 }

@@ -14,6 +14,7 @@
 #define RUNNEL_DIST_RPC_LOAN_H_
 
 #include "base/env.h"
+#include "dist/iface.h"
 #include "tensor/tensor.h"
 
 // Smaller tensors go through the socket: two calls cost more than copying them.
@@ -23,6 +24,9 @@
 typedef struct rn_loan_name_t {
   uint64_t bits[2];
 } rn_loan_name_t;
+static inline bool rn_loan_name_eq(rn_loan_name_t a, rn_loan_name_t b) {
+  return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];
+}
 
 // The address of a lender.
 typedef struct rn_reach_t {
@@ -30,8 +34,16 @@ typedef struct rn_reach_t {
   rn_loan_name_t name;  // of its socket
 } rn_reach_t;
 
+// What a receiver sends on a line, once, with the descriptor of its notes if it has a task
+// (board.h).
+typedef struct rn_hello_t {
+  rn_loan_name_t name;  // of the line
+  uint64_t task;        // rn_reach_task of the receiver's task; 0: it looks at no board
+} rn_hello_t;
+
 // What a lender sends on a line, one packet per loan. |id| is 0 in the first packet, which has the
-// address of |secret|, so that the receiver can check whether it may read there.
+// address of |secret|, so that the receiver can check whether it may read there; the descriptor of
+// the receiver's board comes with it.
 typedef struct rn_loan_t {
   uint64_t id, address, size;
   rn_loan_name_t secret;
@@ -54,6 +66,15 @@ RN_MUST_USE rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name,
                                      const rn_tensor_t* tensor, uint64_t* out_id);
 // Ends loan |id|; false if it has already ended, or never existed. Also ends expired loans.
 bool rn_loans_end(rn_loans_t* loans, uint64_t id);
+
+// The boards of receivers that have a task: see rn_showing_t.
+uint64_t rn_loans_show(rn_loans_t* loans, uint64_t task, rn_shown_key_t key, const void* data,
+                       size_t size);
+void rn_loans_hide(rn_loans_t* loans, uint64_t number);
+bool rn_loans_is_taken(rn_loans_t* loans, uint64_t number);
+
+// A number for the name of a task, never 0 unless |task| is empty.
+uint64_t rn_reach_task(rn_str_t task);
 
 // The name of this machine; "" if it has none.
 void rn_reach_machine(char* out, size_t room);

@@ -3,14 +3,13 @@
 
 #include "base/container.h"
 #include "dist/rpc/codec.h"
+#include "dist/rpc/dial.h"
 #include "dist/rpc/line.h"
-#include "proto/config.pb.h"
-#include "proto/master.pb.h"
-#include "proto/tensorflow_server.pb.h"
+#include "dist/rpc/remote_messages.h"
 #include "proto/worker.pb.h"
 #include "wire/writer.h"
 
-// After so many lines to a peer have failed, it is not asked for loans any more.
+// After this many lines to a peer have failed, we ask it for no more loans.
 #define MAX_LINES 100
 
 struct rn_remote_peer_t {
@@ -19,13 +18,17 @@ struct rn_remote_peer_t {
   rn_channel_t* channel;  // Borrowed
   const rn_env_t* env;
   rn_allocator_t allocator;
-  rn_mutex_t mutex;  // guards what follows
+  rn_loans_t* loans;       // Borrowed: shows values to the peer; NULL: none
+  uint64_t task, to_task;  // this one and the peer's, as numbers (rn_reach_task)
+  rn_dial_t dial;          // the peer's wire
+  rn_mutex_t mutex;        // guards what follows
   rn_cond_t idle;
   rn_line_t* line;     // Owned: to a lender of this machine; NULL: none
   bool may_have_line;  // a line may be opened, or is open
   char machine[40];    // this one
   int lines_left;      // how many more may be opened after failures
-  int borrowing;       // tensors that are being read, until their MarkRecvFinished is made
+  int borrowing;       // tensors that are being read, until their MarkRecvFinished is made, and
+                       // values that the peer has put on its wire and that have not come yet
   bool is_stopped;
 };
 
@@ -41,6 +44,10 @@ typedef struct sent_t {
   rn_cancel_entry_t entry;
   bool is_linked;
   bool asks_for_lender;  // a RecvTensor to which a lender on this machine responds with its name
+  rn_wire_ask_t wire;    // of a RecvTensor
+  rn_wire_take_t take;   // expected on the wire, if |takes|
+  bool takes;
+  rn_job_t job;  // after the response, when the value has come
 } sent_t;
 
 static rn_remote_peer_t* of_worker(rn_worker_t* worker) {
@@ -53,10 +60,6 @@ static rn_remote_peer_t* of_master(rn_master_t* master) {
 static void on_cancel(rn_cancel_entry_t* entry) {
   sent_t* sent = RN_CONTAINER_OF(entry, sent_t, entry);
   rn_rpc_cancel(sent->peer->channel, &sent->out);
-}
-
-static rn_status_t take_recv_tensor(const rn_in_t* in, rn_call_t* call) {
-  return rn_decode_received(in, (rn_recv_tensor_t*)call);
 }
 
 // A loan of the peer: read on the pool, then returned with MarkRecvFinished; valid if the loan
@@ -123,15 +126,16 @@ static void learn(rn_remote_peer_t* peer, rn_str_t response, bool asked) {
   rn_reach_t reach;
   rn_mutex_lock(&peer->mutex);
   if (asked && peer->may_have_line && !peer->line) {
-    rn_status_t status = rn_decode_reach(response, &reach)
-                             ? rn_line_open(&reach, peer->env, peer->allocator, &peer->line)
-                             : rn_unavailable("The peer lends nothing");
+    rn_status_t status =
+        rn_decode_reach(response, &reach)
+            ? rn_line_open(&reach, peer->task, peer->env, peer->allocator, &peer->line)
+            : rn_unavailable("The peer lends nothing");
     peer->may_have_line = rn_ok(status);
     peer->lines_left--;
     rn_status_free(status);
-  } else if (peer->line &&
-             (rn_line_state(peer->line) == RN_LINE_WAITS || response.size >= RN_LOAN_MIN)) {
-    // The response has a value that could have been lent: the lender may be gone.
+  } else if (peer->line && (rn_line_state(peer->line) == RN_LINE_WAITS ||
+                            rn_line_has_board(peer->line) || response.size >= RN_LOAN_MIN)) {
+    // The response has a value that could have been lent or shown: the lender may be gone.
     if (rn_line_hear(peer->line) == RN_LINE_FAILS) drop_line(peer);
   }
   rn_mutex_unlock(&peer->mutex);
@@ -178,6 +182,54 @@ static rn_status_t borrow(const sent_t* sent, borrowed_t** out) {
   return status;
 }
 
+static void sent_end(sent_t* sent, rn_status_t status) {
+  rn_remote_peer_t* peer = sent->peer;
+  rn_call_t* call = sent->call;
+  rn_rpc_out_clear(&sent->out);
+  RN_FREE(peer->allocator, sent);
+  rn_call_done(call, status);
+}
+
+// Values of the peer's wire.
+
+static void end_taken(rn_job_t* job) {
+  sent_t* sent = RN_CONTAINER_OF(job, sent_t, job);
+  rn_remote_peer_t* peer = sent->peer;
+  rn_status_t status = sent->take.status;
+  if (rn_ok(status)) ((rn_recv_tensor_t*)sent->call)->value = sent->take.value;
+  sent_end(sent, status);
+  rn_mutex_lock(&peer->mutex);
+  if (--peer->borrowing == 0) rn_cond_broadcast(&peer->idle);
+  rn_mutex_unlock(&peer->mutex);
+}
+
+// On the wire's thread.
+static void on_taken(rn_wire_take_t* take, rn_status_t status) {
+  sent_t* sent = RN_CONTAINER_OF(take, sent_t, take);
+  take->status = status;
+  sent->job.run = end_taken;
+  rn_pool_submit(sent->peer->env->pool, &sent->job);
+}
+
+// Ends what the request said of the wire. True if the call is over, or goes on with the value;
+// false if the response has the value.
+static bool settle(sent_t* sent, rn_status_t status) {
+  rn_remote_peer_t* peer = sent->peer;
+  rn_wire_answer_t answer = {.is_sent = false};
+  if (rn_ok(status)) rn_decode_wire_answer(rn_message_view(&sent->out.stream.message), &answer);
+  rn_dial_learn(&peer->dial, &sent->wire, status, &answer);
+  if (!sent->takes) return false;
+  rn_mutex_lock(&peer->mutex);
+  peer->borrowing += answer.is_sent;
+  rn_mutex_unlock(&peer->mutex);
+  rn_status_t outcome = RN_OK;
+  if (!rn_wire_settle(peer->dial.wire, &sent->take, answer.is_sent, &outcome)) return true;
+  if (!answer.is_sent) return false;
+  sent->take.status = outcome;
+  end_taken(&sent->job);
+  return true;
+}
+
 static void on_done(rn_rpc_out_t* out, rn_status_t status) {
   sent_t* sent = (sent_t*)out;
   rn_remote_peer_t* peer = sent->peer;
@@ -186,7 +238,8 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
   if (sent->is_linked) rn_cancel_remove(call->cancel, &sent->entry);
   call->is_broken = rn_status_code(status) == RN_CODE_UNAVAILABLE && out->is_sent &&
                     out->stream.grpc_status < 0 && !rn_lease_is_over(status);
-  if (rn_ok(status) && sent->decode == take_recv_tensor) status = borrow(sent, &borrowed);
+  if (sent->decode == rn_take_recv_tensor && settle(sent, status)) return;
+  if (rn_ok(status) && sent->decode == rn_take_recv_tensor) status = borrow(sent, &borrowed);
   if (rn_ok(status) && sent->decode && !borrowed) {
     const rn_message_t* message = &out->stream.message;
     rn_arena_t arena;
@@ -198,12 +251,13 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
     status = sent->decode(&in, call);
     rn_arena_clear(&arena);
   }
+  if (!borrowed) {
+    sent_end(sent, status);
+    return;
+  }
   rn_rpc_out_clear(out);
   RN_FREE(peer->allocator, sent);
-  if (borrowed)
-    rn_pool_submit(peer->env->pool, &borrowed->job);
-  else
-    rn_call_done(call, status);
+  rn_pool_submit(peer->env->pool, &borrowed->job);
 }
 
 // Prepares a call to |path|; the caller writes the request into |encoder|, then calls send_off.
@@ -242,91 +296,8 @@ static void send_off(sent_t* sent) {
     rn_rpc_start(peer->channel, &sent->out);
     return;
   }
-  rn_rpc_out_clear(&sent->out);
-  RN_FREE(peer->allocator, sent);
-  rn_call_done(call, status);
-}
-
-// Requests are written by put_<call> into |out|, the head of the call's encoder; responses are read
-// by take_<call>.
-static sent_t* sent_of(rn_strbuf_t* out) { return RN_CONTAINER_OF(out, sent_t, encoder.head); }
-
-static void put_names(rn_strbuf_t* out, uint32_t number, const rn_str_t* names, size_t count) {
-  for (size_t i = 0; i < count; ++i) rn_pb_put_str(out, number, names[i]);
-}
-
-static void copy_handle(rn_str_t from, char* out, size_t room) {
-  size_t size = from.size < room - 1 ? from.size : room - 1;
-  if (size) memcpy(out, from.data, size);
-  out[size] = '\0';
-}
-
-// The worker.
-
-static rn_status_t take_get_status(const rn_in_t* in, rn_call_t* call) {
-  return rn_decode_status(in, (rn_get_status_t*)call);
-}
-
-static void put_get_status(rn_strbuf_t* out, const rn_get_status_t* call) { (void)out, (void)call; }
-
-static void put_server_def(rn_strbuf_t* out, const rn_create_worker_session_t* call) {
-  size_t def = rn_pb_begin(out, rn_pb_CreateWorkerSessionRequest_server_def_field);
-  rn_pb_put_str(out, rn_pb_ServerDef_cluster_field, call->cluster);
-  rn_pb_put_str(out, rn_pb_ServerDef_job_name_field, call->job);
-  if (call->task) rn_pb_put_uint(out, rn_pb_ServerDef_task_index_field, (uint64_t)call->task);
-  rn_pb_put_str(out, rn_pb_ServerDef_protocol_field, RN_STR("grpc"));
-  rn_pb_end(out, def);
-}
-
-static void put_create_worker_session(rn_strbuf_t* out, const rn_create_worker_session_t* call) {
-  rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_session_handle_field, call->session);
-  put_server_def(out, call);
-  if (call->isolates)
-    rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_isolate_session_state_field, 1);
-  rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_master_task_field, call->master);
-  rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_master_incarnation_field,
-                 call->master_incarnation);
-}
-
-static void put_delete_worker_session(rn_strbuf_t* out, const rn_delete_worker_session_t* call) {
-  rn_pb_put_str(out, rn_pb_DeleteWorkerSessionRequest_session_handle_field, call->session);
-}
-
-static rn_status_t take_register_graph(const rn_in_t* in, rn_call_t* call) {
-  rn_register_graph_t* record = (rn_register_graph_t*)call;
-  copy_handle(rn_field_bytes(in->bytes, rn_pb_RegisterGraphResponse_graph_handle_field),
-              record->handle, sizeof record->handle);
-  return RN_OK;
-}
-
-static void put_register_graph(rn_strbuf_t* out, const rn_register_graph_t* call) {
-  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_session_handle_field, call->session);
-  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_def_field, call->graph_def);
-  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_options_field, RN_STR(""));
-  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_debug_options_field, RN_STR(""));
-  rn_pb_put_uint(out, rn_pb_RegisterGraphRequest_create_worker_session_called_field, 1);
-  if (call->collective_key)
-    rn_pb_put_uint(out, rn_pb_RegisterGraphRequest_collective_graph_key_field,
-                   (uint64_t)call->collective_key);
-  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_config_proto_field, call->config);
-}
-
-static void put_deregister_graph(rn_strbuf_t* out, const rn_deregister_graph_t* call) {
-  rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_graph_handle_field, call->handle);
-  rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_session_handle_field, call->session);
-  rn_pb_put_uint(out, rn_pb_DeregisterGraphRequest_create_worker_session_called_field, 1);
-}
-
-static rn_status_t take_run_graph(const rn_in_t* in, rn_call_t* call) {
-  return rn_decode_run_graph_response(in, (rn_run_graph_t*)call);
-}
-
-static void put_run_graph(rn_strbuf_t* out, const rn_run_graph_t* call) {
-  rn_encode_run_graph(&sent_of(out)->encoder, call);
-}
-
-static void put_cleanup_graph(rn_strbuf_t* out, const rn_cleanup_graph_t* call) {
-  rn_pb_put_uint(out, rn_pb_CleanupGraphRequest_step_id_field, (uint64_t)call->step);
+  if (sent->takes) rn_wire_settle(peer->dial.wire, &sent->take, false, &(rn_status_t){0});
+  sent_end(sent, status);
 }
 
 static borrowed_t* of_mark(rn_call_t* call) { return RN_CONTAINER_OF(call, borrowed_t, mark); }
@@ -353,8 +324,8 @@ static void mark_finished(borrowed_t* borrowed) {
   send_off(sent);
 }
 
-static void put_recv_tensor(rn_strbuf_t* out, rn_recv_tensor_t* call) {
-  sent_t* sent = sent_of(out);
+void rn_put_recv_tensor(rn_encoder_t* to, rn_recv_tensor_t* call) {
+  sent_t* sent = RN_CONTAINER_OF(to, sent_t, encoder);
   rn_remote_peer_t* peer = sent->peer;
   rn_loan_ask_t ask = {.has_line = false};
   call->value = (rn_tensor_t){0};
@@ -367,223 +338,86 @@ static void put_recv_tensor(rn_strbuf_t* out, rn_recv_tensor_t* call) {
   }
   rn_mutex_unlock(&peer->mutex);
   sent->asks_for_lender = ask.machine[0] && !ask.has_line;
-  rn_encode_recv_tensor(&sent->encoder, call, &ask);
-}
-
-static void put_cleanup_all(rn_strbuf_t* out, const rn_cleanup_all_t* call) {
-  put_names(out, rn_pb_CleanupAllRequest_container_field, call->containers, call->container_count);
-}
-
-static rn_status_t take_complete_group(const rn_in_t* in, rn_call_t* call) {
-  return rn_decode_group(in, (rn_complete_group_t*)call);
-}
-
-static void put_complete_group(rn_strbuf_t* out, const rn_complete_group_t* call) {
-  rn_encode_complete_group(&sent_of(out)->encoder, call);
-}
-
-static rn_status_t take_complete_instance(const rn_in_t* in, rn_call_t* call) {
-  ((rn_complete_instance_t*)call)->source_rank =
-      (int32_t)rn_field_value(in->bytes, rn_pb_CompleteInstanceResponse_source_rank_field);
-  return RN_OK;
-}
-
-static void put_complete_instance(rn_strbuf_t* out, const rn_complete_instance_t* call) {
-  rn_encode_complete_instance(&sent_of(out)->encoder, call);
-}
-
-static rn_status_t take_recv_buf(const rn_in_t* in, rn_call_t* call) {
-  return rn_decode_buf(in, (rn_recv_buf_t*)call);
-}
-
-static void put_recv_buf(rn_strbuf_t* out, rn_recv_buf_t* call) {
-  call->value = (rn_tensor_t){0};
-  rn_encode_recv_buf(&sent_of(out)->encoder, call);
-}
-
-static rn_status_t take_get_step_sequence(const rn_in_t* in, rn_call_t* call) {
-  rn_get_step_sequence_t* record = (rn_get_step_sequence_t*)call;
-  rn_strbuf_append(&record->sequences, in->bytes);
-  return rn_strbuf_status(&record->sequences);
-}
-
-static void put_get_step_sequence(rn_strbuf_t* out, const rn_get_step_sequence_t* call) {
-  for (size_t i = 0; i < call->graph_count; ++i)
-    rn_pb_put_uint(out, rn_pb_GetStepSequenceRequest_graph_key_field, (uint64_t)call->graphs[i]);
-}
-
-static rn_status_t take_logging(const rn_in_t* in, rn_call_t* call) {
-  rn_logging_t* record = (rn_logging_t*)call;
-  rn_strbuf_append(&record->notes, in->bytes);
-  return rn_strbuf_status(&record->notes);
-}
-
-static void put_bool(rn_strbuf_t* out, uint32_t number, bool value) {
-  if (value) rn_pb_put_uint(out, number, 1);
-}
-
-static void put_logging(rn_strbuf_t* out, const rn_logging_t* call) {
-  put_bool(out, rn_pb_LoggingRequest_enable_rpc_logging_field, call->switches_on);
-  put_bool(out, rn_pb_LoggingRequest_clear_field, call->clears);
-  for (size_t i = 0; i < call->step_count; ++i)
-    rn_pb_put_uint(out, rn_pb_LoggingRequest_fetch_step_id_field, (uint64_t)call->steps[i]);
-  put_bool(out, rn_pb_LoggingRequest_disable_rpc_logging_field, call->switches_off);
-}
-
-// The master.
-
-static rn_status_t take_create_session(const rn_in_t* in, rn_call_t* call) {
-  rn_create_session_t* record = (rn_create_session_t*)call;
-  copy_handle(rn_field_bytes(in->bytes, rn_pb_CreateSessionResponse_session_handle_field),
-              record->session, sizeof record->session);
-  record->version =
-      (int64_t)rn_field_value(in->bytes, rn_pb_CreateSessionResponse_graph_version_field);
-  return record->session[0] ? RN_OK : rn_internal("The master named no session");
-}
-
-static void put_create_session(rn_strbuf_t* out, const rn_create_session_t* call) {
-  rn_pb_put_str(out, rn_pb_CreateSessionRequest_graph_def_field, call->graph_def);
-  rn_pb_put_str(out, rn_pb_CreateSessionRequest_config_field, call->config);
-  rn_pb_put_str(out, rn_pb_CreateSessionRequest_target_field, call->target);
-}
-
-static rn_status_t take_extend_session(const rn_in_t* in, rn_call_t* call) {
-  ((rn_extend_session_t*)call)->version =
-      (int64_t)rn_field_value(in->bytes, rn_pb_ExtendSessionResponse_new_graph_version_field);
-  return RN_OK;
-}
-
-static void put_extend_session(rn_strbuf_t* out, const rn_extend_session_t* call) {
-  rn_pb_put_str(out, rn_pb_ExtendSessionRequest_session_handle_field, call->session);
-  rn_pb_put_str(out, rn_pb_ExtendSessionRequest_graph_def_field, call->graph_def);
-  rn_pb_put_uint(out, rn_pb_ExtendSessionRequest_current_graph_version_field,
-                 (uint64_t)call->version);
-}
-
-static rn_status_t take_partial_setup(const rn_in_t* in, rn_call_t* call) {
-  rn_partial_setup_t* record = (rn_partial_setup_t*)call;
-  copy_handle(rn_field_bytes(in->bytes, rn_pb_PartialRunSetupResponse_partial_run_handle_field),
-              record->handle, sizeof record->handle);
-  return RN_OK;
-}
-
-static void put_partial_setup(rn_strbuf_t* out, const rn_partial_setup_t* call) {
-  rn_pb_put_str(out, rn_pb_PartialRunSetupRequest_session_handle_field, call->session);
-  put_names(out, rn_pb_PartialRunSetupRequest_feed_field, call->feeds, call->feed_count);
-  put_names(out, rn_pb_PartialRunSetupRequest_fetch_field, call->fetches, call->fetch_count);
-  put_names(out, rn_pb_PartialRunSetupRequest_target_field, call->targets, call->target_count);
-}
-
-static rn_status_t take_run_step(const rn_in_t* in, rn_call_t* call) {
-  ((rn_run_step_t*)call)->is_answered = true;
-  return rn_decode_run_step_response(in, (rn_run_step_t*)call);
-}
-
-static void put_run_step(rn_strbuf_t* out, const rn_run_step_t* call) {
-  rn_encode_run_step(&sent_of(out)->encoder, call);
-}
-
-static void put_close_session(rn_strbuf_t* out, const rn_close_session_t* call) {
-  rn_pb_put_str(out, rn_pb_CloseSessionRequest_session_handle_field, call->session);
-}
-
-static rn_status_t take_list_devices(const rn_in_t* in, rn_call_t* call) {
-  rn_list_devices_t* record = (rn_list_devices_t*)call;
-  rn_in_t lasting = *in;
-  lasting.arena = &record->arena;
-  RN_RETURN_IF_ERROR(rn_decode_devices(&lasting, rn_pb_ListDevicesResponse_local_device_field,
-                                       &record->devices, &record->device_count));
-  return rn_decode_devices(&lasting, rn_pb_ListDevicesResponse_remote_device_field,
-                           &record->devices, &record->device_count);
-}
-
-static void put_list_devices(rn_strbuf_t* out, const rn_list_devices_t* call) {
-  rn_pb_put_str(out, rn_pb_ListDevicesRequest_session_handle_field, call->session);
-}
-
-static void put_reset(rn_strbuf_t* out, const rn_reset_t* call) {
-  put_names(out, rn_pb_ResetRequest_container_field, call->containers, call->container_count);
-  put_names(out, rn_pb_ResetRequest_device_filters_field, call->filters, call->filter_count);
-}
-
-static rn_status_t take_make_callable(const rn_in_t* in, rn_call_t* call) {
-  ((rn_make_callable_t*)call)->handle =
-      (int64_t)rn_field_value(in->bytes, rn_pb_MakeCallableResponse_handle_field);
-  return RN_OK;
-}
-
-static void put_make_callable(rn_strbuf_t* out, const rn_make_callable_t* call) {
-  rn_pb_put_str(out, rn_pb_MakeCallableRequest_session_handle_field, call->session);
-  size_t options = rn_pb_begin(out, rn_pb_MakeCallableRequest_options_field);
-  put_names(out, rn_pb_CallableOptions_feed_field, call->feeds, call->feed_count);
-  put_names(out, rn_pb_CallableOptions_fetch_field, call->fetches, call->fetch_count);
-  put_names(out, rn_pb_CallableOptions_target_field, call->targets, call->target_count);
-  size_t run = rn_pb_begin(out, rn_pb_CallableOptions_run_options_field);
-  if (call->trace_level)
-    rn_pb_put_uint(out, rn_pb_RunOptions_trace_level_field, (uint64_t)call->trace_level);
-  if (call->timeout_ms)
-    rn_pb_put_uint(out, rn_pb_RunOptions_timeout_in_ms_field, (uint64_t)call->timeout_ms);
-  if (call->wants_graphs) rn_pb_put_uint(out, rn_pb_RunOptions_output_partition_graphs_field, 1);
-  rn_pb_end(out, run);
-  rn_pb_end(out, options);
-}
-
-static rn_status_t take_run_callable(const rn_in_t* in, rn_call_t* call) {
-  return rn_decode_run_callable_response(in, (rn_run_callable_t*)call);
-}
-
-static void put_run_callable(rn_strbuf_t* out, rn_run_callable_t* call) {
-  call->fetches = NULL;
-  call->fetch_count = 0;
-  rn_pb_put_str(out, rn_pb_RunCallableRequest_session_handle_field, call->session);
-  rn_pb_put_uint(out, rn_pb_RunCallableRequest_handle_field, (uint64_t)call->handle);
-  if (call->request)
-    rn_pb_put_uint(out, rn_pb_RunCallableRequest_request_id_field, (uint64_t)call->request);
-  for (size_t i = 0; i < call->feed_count; ++i)
-    rn_encode_tensor(&sent_of(out)->encoder, rn_pb_RunCallableRequest_feed_field, &call->feeds[i]);
-}
-
-static void put_release_callable(rn_strbuf_t* out, const rn_release_callable_t* call) {
-  rn_pb_put_str(out, rn_pb_ReleaseCallableRequest_session_handle_field, call->session);
-  rn_pb_put_uint(out, rn_pb_ReleaseCallableRequest_handle_field, (uint64_t)call->handle);
+  sent->take.done = on_taken;
+  sent->takes = rn_dial_ask(&peer->dial, &sent->take, &sent->wire);
+  rn_encode_recv_tensor(to, call, &ask, &sent->wire);
 }
 
 // The two vtables.
 
-#define TAKES_ANSWERS(name) take_##name
+#define TAKES_ANSWERS(name) rn_take_##name
 #define TAKES_ACKS(name) NULL
 #define SENDS(side, name, Method, speed, answer, ...)                                        \
   static void name(rn_##side##_t* side, rn_##name##_t* call) {                               \
     sent_t* sent =                                                                           \
         prepare(of_##side(side), RN_PATH_##side #Method, &call->call, TAKES_##answer(name)); \
     if (!sent) return;                                                                       \
-    put_##name(&sent->encoder.head, call);                                                   \
+    rn_put_##name(&sent->encoder, call);                                                     \
     send_off(sent);                                                                          \
   }
 RN_WORKER_CALLS(SENDS)
 RN_MASTER_CALLS(SENDS)
 
-static const rn_worker_vtable_t worker_table = {RN_WORKER_CALLS(RN_CALL_ENTRY)};
+// Values that are shown.
+
+static bool is_near(rn_worker_t* worker) {
+  rn_remote_peer_t* peer = of_worker(worker);
+  rn_mutex_lock(&peer->mutex);
+  bool is_near = !peer->is_stopped && peer->line && rn_line_has_board(peer->line);
+  rn_mutex_unlock(&peer->mutex);
+  return is_near;
+}
+
+static uint64_t show(rn_worker_t* worker, rn_shown_key_t key, const void* data, size_t size) {
+  const rn_remote_peer_t* peer = of_worker(worker);
+  return peer->loans ? rn_loans_show(peer->loans, peer->to_task, key, data, size) : 0;
+}
+
+static void hide(rn_worker_t* worker, uint64_t number) {
+  rn_loans_hide(of_worker(worker)->loans, number);
+}
+
+static bool is_taken(rn_worker_t* worker, uint64_t number) {
+  return rn_loans_is_taken(of_worker(worker)->loans, number);
+}
+
+static bool take(rn_worker_t* worker, rn_shown_key_t key, void* to, size_t size) {
+  rn_remote_peer_t* peer = of_worker(worker);
+  rn_mutex_lock(&peer->mutex);
+  bool is_there = !peer->is_stopped && peer->line && rn_line_look(peer->line, key, to, size);
+  rn_mutex_unlock(&peer->mutex);
+  return is_there;
+}
+
+static const rn_showing_t showing = {is_near, show, hide, is_taken, take};
+
+static const rn_worker_vtable_t worker_table = {RN_WORKER_CALLS(RN_CALL_ENTRY).showing = &showing};
 static const rn_master_vtable_t master_table = {RN_MASTER_CALLS(RN_CALL_ENTRY)};
 
-rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env, bool borrows,
-                                  rn_allocator_t allocator, rn_remote_peer_t** out) {
+rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
+                                  const rn_remote_near_t* near, rn_allocator_t allocator,
+                                  rn_remote_peer_t** out) {
   RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
   **out = (rn_remote_peer_t){.worker.vtable = &worker_table,
                              .master.vtable = &master_table,
                              .channel = channel,
                              .env = env,
                              .allocator = allocator,
-                             .may_have_line = borrows,
+                             .loans = near->to_task.size ? near->loans : NULL,
+                             .task = rn_reach_task(near->task),
+                             .to_task = rn_reach_task(near->to_task),
+                             .may_have_line = near->borrows,
                              .lines_left = MAX_LINES};
-  if (borrows) rn_reach_machine((*out)->machine, sizeof(*out)->machine);
+  if (near->borrows) rn_reach_machine((*out)->machine, sizeof(*out)->machine);
   rn_mutex_init(&(*out)->mutex);
   rn_cond_init(&(*out)->idle);
+  rn_dial_init(&(*out)->dial, near->wire, env, near->to_task);
   return RN_OK;
 }
 
 void rn_remote_peer_stop(rn_remote_peer_t* peer) {
   if (!peer) return;
+  rn_dial_stop(&peer->dial);
   rn_mutex_lock(&peer->mutex);
   peer->is_stopped = true;
   while (peer->borrowing) rn_cond_wait(&peer->idle, &peer->mutex);
@@ -593,6 +427,7 @@ void rn_remote_peer_stop(rn_remote_peer_t* peer) {
 void rn_remote_peer_destroy(rn_remote_peer_t* peer) {
   if (!peer) return;
   rn_line_release(peer->line);
+  rn_dial_clear(&peer->dial);
   rn_cond_destroy(&peer->idle);
   rn_mutex_destroy(&peer->mutex);
   RN_FREE(peer->allocator, peer);

@@ -1,5 +1,6 @@
 // Turns requests into calls of the two services, and their results into responses. See service.h.
 #include "dist/rpc/service.h"
+#include "base/container.h"
 #include "dist/records.h"
 
 #include "dist/rpc/codec.h"
@@ -35,6 +36,9 @@ struct rpc_service_handling_t {
   const rpc_service_method_t* method;
   rn_arena_t arena;
   bool errors_in_body;
+  rn_wire_put_t put;  // RecvTensor: the value on the wire
+  rn_cancel_entry_t gone;
+  bool is_linked, is_sent;
 };
 
 static void finish(rpc_service_handling_t* h, rn_status_t status) {
@@ -55,8 +59,11 @@ static void finish(rpc_service_handling_t* h, rn_status_t status) {
   rn_rpc_reply(in, status, &response);
 }
 
+static bool put_on_wire(rpc_service_handling_t* h);
+
 static void on_done(rn_call_t* call, rn_status_t status) {
-  finish((rpc_service_handling_t*)call, status);
+  rpc_service_handling_t* h = (rpc_service_handling_t*)call;
+  if (!rn_ok(status) || !put_on_wire(h)) finish(h, status);
 }
 
 // Whether |bytes| are a well-formed message.
@@ -197,11 +204,60 @@ static bool lend(rpc_service_handling_t* h, rn_encoder_t* encoder) {
   rn_status_free(status);
   return ok;
 }
+
+// The value by a wire.
+
+static void on_put(rn_wire_put_t* put, bool is_sent) {
+  rpc_service_handling_t* h = RN_CONTAINER_OF(put, rpc_service_handling_t, put);
+  if (h->is_linked) rn_cancel_remove(&h->in->cancel, &h->gone);
+  h->is_sent = is_sent;
+  finish(h, RN_OK);
+}
+
+static void on_gone(rn_cancel_entry_t* entry) {
+  rpc_service_handling_t* h = RN_CONTAINER_OF(entry, rpc_service_handling_t, gone);
+  rn_wire_give_up(h->service->wire, &h->put);
+}
+
+// Sends what a RecvTensor has given by UCX, and answers the call when it is gone. False if that is
+// not possible, or not wanted: where both are possible, the value is lent. If UCX does not get it
+// across, it is in the response.
+static bool put_on_wire(rpc_service_handling_t* h) {
+  const rn_recv_tensor_t* call = &h->record.recv_tensor;
+  rn_loan_ask_t loan;
+  rn_wire_ask_t ask;
+  if (!h->service->wire || h->method->kind != &rn_record_recv_tensor || call->is_dead ||
+      !rn_wire_may_put(&call->value) || rn_tensor_bytes(&call->value) < RN_WIRE_MIN)
+    return false;
+  rn_decode_loan_ask(rn_rpc_request(h->in), &loan);
+  rn_decode_wire_ask(rn_rpc_request(h->in), &ask);
+  if (!ask.has_line || (loan.wants_loan && h->service->loans)) return false;
+  h->put = (rn_wire_put_t){
+      .line = ask.line, .number = ask.number, .value = &call->value, .done = on_put};
+  h->gone.fn = on_gone;
+  h->is_linked = rn_cancel_add(&h->in->cancel, &h->gone);
+  if (h->is_linked && rn_wire_put(h->service->wire, &h->put)) return true;
+  if (h->is_linked) rn_cancel_remove(&h->in->cancel, &h->gone);
+  return false;
+}
+
+// Tells a receiver that has a wire where ours is, unless it knows.
+static void write_wire(rpc_service_handling_t* h, rn_encoder_t* encoder) {
+  rn_wire_ask_t ask;
+  rn_wire_answer_t answer = {.is_sent = h->is_sent};
+  if (!h->service->wire) return;
+  rn_decode_wire_ask(rn_rpc_request(h->in), &ask);
+  if (ask.is_there && !(ask.has_line && rn_wire_has(h->service->wire, ask.line)))
+    answer.address = rn_wire_address(h->service->wire);
+  if (answer.is_sent || answer.address.size) rn_encode_wire_answer(encoder, &answer);
+}
+
 static void write_recv_tensor(rpc_service_handling_t* h, rn_encoder_t* encoder,
                               rn_status_t status) {
   (void)status;
   const rn_env_t* env = h->service->env;
-  if (lend(h, encoder)) return;
+  write_wire(h, encoder);
+  if (h->is_sent || lend(h, encoder)) return;
   rn_encode_received(encoder, &h->record.recv_tensor, env->wall_us(env->self));
 }
 

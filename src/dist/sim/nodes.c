@@ -31,10 +31,13 @@ rn_master_t* rn_sim_master(rn_sim_t* sim, int from, int to) {
 
 static rn_worker_t* find_peer(void* self, rn_str_t task) {
   rn_sim_node_t* node = self;
-  for (int i = 0; i < node->sim->options.task_count; ++i)
-    if (i != node->index && rn_str_is(task, node->sim->nodes[i].task))
-      return rn_repeat_worker(reach(node->sim, node->index, i)->repeat);
-  return NULL;
+  const rn_sim_node_t* peer = rn_map_get(&node->sim->tasks, task);
+  if (!peer || peer == node) return NULL;
+  rn_sim_link_t* link = reach(node->sim, node->index, peer->index);
+  if (!link->repeat)
+    rn_status_free(
+        rn_repeat_create(&link->worker, &node->env, node->sim->allocator, &link->repeat));
+  return link->repeat ? rn_repeat_worker(link->repeat) : NULL;
 }
 
 static rn_status_t start_server(rn_sim_node_t* node) {
@@ -42,10 +45,6 @@ static rn_status_t start_server(rn_sim_node_t* node) {
   rn_peers_t peers = {.self = node, .find = find_peer};
   rn_local_worker_options_t worker = {
       .env = &node->env, .allocator = sim->allocator, .task = node->task, .peers = peers};
-  for (int to = 0; to < sim->node_count; ++to) {
-    rn_sim_link_t* link = rn_sim_link(sim, node->index, to);
-    RN_RETURN_IF_ERROR(rn_repeat_create(&link->worker, &node->env, sim->allocator, &link->repeat));
-  }
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &node->worker));
   int count = sim->options.task_count;
   int64_t lease = sim->options.lease_ns ? sim->options.lease_ns : RN_LEASE_NS;
@@ -181,6 +180,7 @@ static rn_status_t set_up(rn_sim_t* sim) {
     node->env.now_ns = node_now_ns;
     node->env.wall_us = node_wall_us;
     node->env.random = node_random;
+    if (node->task) RN_RETURN_IF_ERROR(rn_map_put(&sim->tasks, rn_str(node->task), node));
     for (int to = 0; to < sim->node_count; ++to)
       rn_sim_link_init(rn_sim_link(sim, n, to), sim, n, to);
   }
@@ -195,6 +195,7 @@ rn_status_t rn_sim_create(const rn_sim_options_t* options, rn_sim_t** out) {
   sim->options = *options;
   sim->allocator = options->allocator;
   sim->node_count = options->task_count + options->client_count;
+  rn_map_init(&sim->tasks, sim->allocator);
   sim->now_ns = 1000000000;  // 0 is never
   sim->random[0] = options->seed * 0x9e3779b97f4a7c15u + 1;
   sim->random[1] = options->seed ^ 0xd1b54a32d192ed03u;
@@ -219,5 +220,6 @@ void rn_sim_destroy(rn_sim_t* sim) {
   RN_FREE_ARRAY(sim->allocator, sim->task_names,
                 (size_t)sim->options.task_count * (size_t)sim->options.task_count);
   rn_vec_free(&sim->events, sim->allocator);
+  rn_map_clear(&sim->tasks);
   RN_FREE(sim->allocator, sim);
 }

@@ -186,7 +186,8 @@ rn_status_t rn_record_answer(const rn_record_kind_t* kind, rn_record_t* from, rn
 static size_t bytes_of(const rn_tensor_t* values, size_t count) {
   size_t bytes = 0;
   for (size_t i = 0; i < count; ++i)
-    if (rn_tensor_is_set(&values[i])) bytes += rn_tensor_bytes(&values[i]);
+    if (rn_tensor_is_set(&values[i]) && values[i].dtype == RN_FLOAT)
+      bytes += rn_tensor_bytes(&values[i]);
   return bytes;
 }
 

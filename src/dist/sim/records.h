@@ -15,7 +15,8 @@ RN_MUST_USE rn_status_t rn_record_settle(const rn_record_kind_t* kind, rn_record
 // Moves the response of |from| into the caller's record.
 RN_MUST_USE rn_status_t rn_record_answer(const rn_record_kind_t* kind, rn_record_t* from,
                                          rn_call_t* to);
-// The bytes of tensors in the request, or in the response.
+// The bytes of float tensors in the request, or in the response: the model's. Stamps, tokens and
+// flags count as part of a message's overhead.
 size_t rn_record_bytes(const rn_record_kind_t* kind, const rn_record_t* record, bool is_answer);
 
 #endif  // RUNNEL_DIST_SIM_RECORDS_H_

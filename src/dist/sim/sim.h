@@ -18,7 +18,7 @@ typedef struct rn_sim_net_t {
   int64_t jitter_ns;     // the mean of an exponentially distributed addition
   double break_rate;     // the share of messages whose connection breaks, before or after delivery
   double bytes_per_ns;   // bandwidth of each node's port, each way; 0: unlimited
-  double bytes_of_each;  // each byte of a tensor counts as so many; 0: as one
+  double bytes_of_each;  // each byte of a float tensor counts as this many; 0: as one
 } rn_sim_net_t;
 
 typedef struct rn_sim_options_t {

@@ -216,6 +216,7 @@ static rn_status_t make_client(rn_training_t* training, int index) {
   RN_RETURN_IF_ERROR(make_config(training, client));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&training->arena, servers, &client->fetches));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&training->arena, servers, &client->targets));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&training->arena, servers, &client->missing));
   return RN_ARENA_ARRAY(&training->arena, servers, &client->values);
 }
 
@@ -258,9 +259,14 @@ static rn_status_t make_names(rn_training_t* training) {
   return RN_OK;
 }
 
+int64_t rn_training_length(const rn_training_options_t* options) {
+  int64_t checked = options->trusts ? 0 : (int64_t)options->workers * RN_TRAINING_SLOTS;
+  return checked + 1 + options->extra;
+}
+
 static rn_status_t set_up(rn_training_t* training) {
   const rn_training_options_t* options = &training->options;
-  if (options->servers < 1 || options->servers > 64 || options->workers < 1)
+  if (options->servers < 1 || options->workers < 1)
     return rn_invalid_argument("bad numbers of parameter servers (%d) and workers (%d)",
                                options->servers, options->workers);
   size_t counts = (size_t)options->servers * (size_t)options->workers;
@@ -270,7 +276,7 @@ static rn_status_t set_up(rn_training_t* training) {
   training->client_count = options->workers + 1;
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(&training->arena, (size_t)training->client_count, &training->clients));
-  training->length = options->workers * RN_TRAINING_SLOTS + 1 + options->extra;
+  training->length = rn_training_length(options);
   RN_RETURN_IF_ERROR(
       rn_training_graph(options->servers, training->length, options->needed, &training->graph));
   RN_RETURN_IF_ERROR(make_names(training));

@@ -19,7 +19,7 @@ typedef struct rn_training_options_t {
   int needed;        // gradients per synchronous update; the other workers are backups
   int64_t lease_ns;  // 0: RN_LEASE_NS
   int64_t wait_ns;   // how long a step waits for tokens or gradients; 0: 5 s
-  bool trusts;       // updates are not fetched for checking
+  bool trusts;       // nothing is checked: gradients are one number, not some per worker
   int64_t extra;     // floats of a variable besides those that are checked
   rn_sim_net_t net;
   bool is_loud;  // prints how every call ends
@@ -27,6 +27,9 @@ typedef struct rn_training_options_t {
   int64_t (*compute_ns)(void* self, rn_sim_t* sim, int worker);
   void* compute_self;
 } rn_training_options_t;
+
+// The floats of a server's variable, which are those of a gradient.
+int64_t rn_training_length(const rn_training_options_t* options);
 
 // Nodes: servers, then workers, then the workers' clients, then the chief's client, whose master is
 // the first worker.

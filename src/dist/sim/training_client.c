@@ -91,16 +91,19 @@ static void on_taken(rn_sim_client_t* client) {
   client->rounds++;
 }
 
-static void on_probed(rn_sim_client_t* client) {
-  client->missing = 0;
+// Both return whether any server is among the missing ones.
+static bool on_probed(rn_sim_client_t* client) {
+  bool any = false;
   for (int s = 0; s < client->training->options.servers; ++s)
-    if (!*RN_DATA(&client->values[s], bool)) client->missing |= UINT64_C(1) << s;
+    any |= client->missing[s] = !*RN_DATA(&client->values[s], bool);
+  return any;
 }
 
-static void on_counted(rn_sim_client_t* client) {
-  client->missing = 0;
+static bool on_counted(rn_sim_client_t* client) {
+  bool any = false;
   for (int s = 0; s < client->training->options.servers; ++s)
-    if (*RN_DATA(&client->values[s], int32_t)) client->missing |= UINT64_C(1) << s;
+    any |= client->missing[s] = *RN_DATA(&client->values[s], int32_t) != 0;
+  return any;
 }
 
 // A step succeeded: the next action.
@@ -109,16 +112,14 @@ static rn_client_act_t on_went_well(rn_sim_client_t* client) {
   bool is_sync = training->options.is_sync;
   switch (client->act) {
     case RN_ACT_PROBE:
-      on_probed(client);
-      if (client->missing) return RN_ACT_INIT;
+      if (on_probed(client)) return RN_ACT_INIT;
       return is_sync ? RN_ACT_STEP : RN_ACT_REST;
     case RN_ACT_INIT:
       return is_sync ? RN_ACT_STEP : RN_ACT_REST;
     case RN_ACT_STEP:
       return RN_ACT_COUNT;
     case RN_ACT_COUNT:
-      on_counted(client);
-      return client->missing ? RN_ACT_DRAIN : RN_ACT_PUT;
+      return on_counted(client) ? RN_ACT_DRAIN : RN_ACT_PUT;
     case RN_ACT_DRAIN:
       client->step++;  // as those have that were drained
       return RN_ACT_STEP_AGAIN;
@@ -241,14 +242,14 @@ static void close_session(rn_sim_client_t* client) {
   master->vtable->close_session(master, &client->close);
 }
 
-// The names of |what| on every server, or on those in |mask|.
-static size_t name_all(rn_sim_client_t* client, rn_training_name_t what, uint64_t mask,
-                       rn_str_t* out) {
+// The names of |what| on the servers that |which| marks, or on every server if it is NULL.
+static size_t name_on(rn_sim_client_t* client, rn_training_name_t what, const bool* which,
+                      rn_str_t* out) {
   const rn_training_t* training = client->training;
   int servers = training->options.servers;
   size_t count = 0;
   for (int s = 0; s < servers; ++s)
-    if (mask >> s & 1) out[count++] = training->names[(int)what * servers + s];
+    if (!which || which[s]) out[count++] = training->names[(int)what * servers + s];
   return count;
 }
 
@@ -271,6 +272,7 @@ static rn_status_t feed_gradient(rn_sim_client_t* client, rn_named_tensor_t* out
       rn_tensor_create(training->allocator, RN_FLOAT, (rn_shape_t){1, dims}, &out->value));
   float* data = RN_DATA(&out->value, float);
   memset(data, 0, (size_t)training->length * sizeof *data);
+  if (training->options.trusts) return RN_OK;
   data[client->index * RN_TRAINING_SLOTS + client->pushes % RN_TRAINING_SLOTS] = 1;
   data[training->options.workers * RN_TRAINING_SLOTS] = (float)client->step;
   return RN_OK;
@@ -279,25 +281,24 @@ static rn_status_t feed_gradient(rn_sim_client_t* client, rn_named_tensor_t* out
 static rn_status_t prepare(rn_sim_client_t* client, rn_run_step_t* run) {
   const rn_training_options_t* options = &client->training->options;
   static const rn_str_t get = RN_STR("get:0"), size = RN_STR("size:0"), put = RN_STR("put");
-  uint64_t all = options->servers >= 64 ? UINT64_MAX : (UINT64_C(1) << options->servers) - 1;
   switch (client->act) {
     case RN_ACT_PROBE:
-      run->fetch_count = name_all(client, RN_NAME_READY, all, client->fetches);
+      run->fetch_count = name_on(client, RN_NAME_READY, NULL, client->fetches);
       return RN_OK;
     case RN_ACT_INIT:
-      run->target_count = name_all(client, RN_NAME_INIT, client->missing, client->targets);
+      run->target_count = name_on(client, RN_NAME_INIT, client->missing, client->targets);
       return RN_OK;
     case RN_ACT_COUNT:
-      run->fetch_count = name_all(client, RN_NAME_COUNT_OF, all, client->fetches);
+      run->fetch_count = name_on(client, RN_NAME_COUNT_OF, NULL, client->fetches);
       return RN_OK;
     case RN_ACT_DRAIN:
-      run->target_count = name_all(client, RN_NAME_DRAIN, client->missing, client->targets);
+      run->target_count = name_on(client, RN_NAME_DRAIN, client->missing, client->targets);
       run->call.deadline_ns =
           client->started_ns + client->training->options.wait_ns;  // it may have been restarted
       return RN_OK;
     case RN_ACT_STEP:
     case RN_ACT_STEP_AGAIN:
-      run->target_count = name_all(client, RN_NAME_STEP, all, client->targets);
+      run->target_count = name_on(client, RN_NAME_STEP, NULL, client->targets);
       run->feed_count = 1;
       return feed_number(client, "stamp:0", client->step, 0, &client->feeds[0]);
     case RN_ACT_PUT:
@@ -307,8 +308,8 @@ static rn_status_t prepare(rn_sim_client_t* client, rn_run_step_t* run) {
       return feed_number(client, "tokens:0", client->step,
                          client->is_auditor ? 1 : options->workers, &client->feeds[0]);
     case RN_ACT_TAKE:
-      if (!options->trusts) run->fetch_count = name_all(client, RN_NAME_TAKE, all, client->fetches);
-      run->target_count = name_all(client, RN_NAME_APPLY, all, client->targets);
+      if (!options->trusts) run->fetch_count = name_on(client, RN_NAME_TAKE, NULL, client->fetches);
+      run->target_count = name_on(client, RN_NAME_APPLY, NULL, client->targets);
       run->call.deadline_ns = client->started_ns + client->training->options.wait_ns;
       return RN_OK;
     case RN_ACT_GET:
@@ -321,15 +322,15 @@ static rn_status_t prepare(rn_sim_client_t* client, rn_run_step_t* run) {
       run->fetch_count = 1;
       return RN_OK;
     case RN_ACT_READ:
-      run->fetch_count = name_all(client, RN_NAME_READ, all, client->fetches);
+      run->fetch_count = name_on(client, RN_NAME_READ, NULL, client->fetches);
       return RN_OK;
     case RN_ACT_PUSH:
-      run->target_count = name_all(client, RN_NAME_PUSH, all, client->targets);
+      run->target_count = name_on(client, RN_NAME_PUSH, NULL, client->targets);
       run->feed_count = 2;
       RN_RETURN_IF_ERROR(feed_number(client, "stamp:0", client->step, 0, &client->feeds[1]));
       return feed_gradient(client, &client->feeds[0]);
     default:
-      run->target_count = name_all(client, RN_NAME_ADD, all, client->targets);
+      run->target_count = name_on(client, RN_NAME_ADD, NULL, client->targets);
       run->feed_count = 1;
       return feed_gradient(client, &client->feeds[0]);
   }

@@ -63,7 +63,7 @@ typedef struct rn_sim_client_t {
   int64_t pushes;  // gradients added, or attempted
   int64_t rounds;
   RN_VEC(int64_t) unknown;  // when additions with an unknown outcome ended
-  uint64_t missing;         // servers without values, or with gradients, by bit
+  bool* missing;            // by server: whether it has no values, or has gradients
   rn_timer_t timer;
   rn_cancel_t cancel;
   rn_str_t config;  // a ConfigProto with the servers and its own worker only

@@ -33,8 +33,8 @@ static void put_server(rn_scope_t* s, int server, int64_t length, rn_edge_t grad
   rn_AccumulatorApplyGradient(named(s, "push", server), accumulator, stamp, gradient);
   rn_AccumulatorSetGlobalStep(named(s, "step", server), accumulator, stamp);
   rn_AccumulatorNumAccumulated(named(s, "count", server), accumulator);
-  rn_AccumulatorTakeGradient(named(s, "drain", server), accumulator, rn_const_int32(s, 1),
-                             RN_FLOAT);
+  rn_edge_t one_gradient = rn_const_int32(s, 1);
+  rn_AccumulatorTakeGradient(named(s, "drain", server), accumulator, one_gradient, RN_FLOAT);
   rn_edge_t taken =
       rn_AccumulatorTakeGradient(named(s, "take", server), accumulator, needed, RN_FLOAT);
   rn_AssignAddVariableOp(named(s, "apply", server), variable, taken);

@@ -2,6 +2,7 @@
 #ifndef RUNNEL_DIST_SIM_WORLD_H_
 #define RUNNEL_DIST_SIM_WORLD_H_
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "dist/repeat.h"
 #include "dist/sim/records.h"
@@ -52,7 +53,8 @@ typedef struct rn_sim_flight_t {
 typedef struct rn_sim_link_t {
   rn_worker_t worker;
   rn_master_t master;
-  rn_repeat_t* repeat;  // Owned: in front of the worker, while the caller's process lives
+  rn_repeat_t* repeat;  // Owned: in front of the worker, from its first use on, while the caller's
+                        // process lives
   rn_sim_t* sim;
   int from, to;
   bool is_cut, is_leased;
@@ -86,6 +88,7 @@ struct rn_sim_t {
   rn_sim_node_t* nodes;
   rn_sim_link_t* links;  // by from × node_count + to
   rn_str_t* task_names;  // by node: its own task first, as masters expect
+  rn_map_t tasks;        // by name, their nodes
   int64_t now_ns;
   uint64_t random[2], next_number, trace;
   int64_t messages;

@@ -53,8 +53,8 @@ static void on_copied(void* arg, rn_status_t status) {
   source.count(source.self, true);
 }
 
-// Copies a value out of the memory of |device|. Nobody waits: kernels go on meanwhile, and so does
-// the network's thread.
+// Copies a value out of the memory of |device|. No thread waits: kernels go on meanwhile, and so
+// does the network's thread.
 static void copy_out(asked_t* asked, rn_tensor_t* value, rn_device_t* device) {
   asked->there = *value;
   *value = (rn_tensor_t){0};

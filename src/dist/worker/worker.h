@@ -4,6 +4,7 @@
 #define RUNNEL_DIST_WORKER_WORKER_H_
 
 #include "device/part.h"
+#include "dist/collective/cluster.h"
 #include "dist/given.h"
 #include "framework/collective.h"
 #include "session/session.h"
@@ -19,6 +20,7 @@ typedef struct rn_local_worker_options_t {
   rn_peers_t peers;
   rn_address_book_t reach;     // of tasks in clusters that clients give; |find| NULL: none can be
   rn_str_t collective_leader;  // the task that knows the groups of collectives; "": this one
+  rn_exchanger_t exchanger;    // outlives the worker; |self| NULL: none
 } rn_local_worker_options_t;
 
 RN_MUST_USE rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
