@@ -255,7 +255,7 @@ static void set_front(rn_model_server_t* server) {
 }
 
 // Connections that have sent nothing yet; beyond it, and beyond the limits on others, the one that
-// was silent for the longest is closed, so that silent ones lock nobody out.
+// was silent for the longest is closed, so that silent ones lock no client out.
 static size_t max_doors(void) {
   size_t part = rn_machine_descriptors() / 8 + 1;
   return part < MAX_DOORS ? part : MAX_DOORS;
@@ -322,7 +322,9 @@ static rn_status_t set_up(rn_model_server_t* server) {
   // More runners than processors: batches that take long, or hang, must not keep others waiting.
   RN_RETURN_IF_ERROR(
       rn_pool_create(allocator, 2 * rn_pool_threads(server->pool) + 3, &server->runners));
-  rn_pool_start(server->runners);  // here, not on a loop's thread, whose slice they would have
+  // Models that compute all the time get out of the way of the threads of connections.
+  rn_pool_start_patient(server->pool);
+  rn_pool_start_patient(server->runners);
   RN_RETURN_IF_ERROR(make_loops(server));
   RN_RETURN_IF_ERROR(rn_loop_create(&server->env, allocator, &server->clock));
   rn_predict_cache_options_t cache = {.max_bytes = options->cache_bytes,

@@ -146,10 +146,16 @@ def example_part(folder):
     server.end(signal.SIGTERM)
 
 
+def listens(path):
+    """Whether a server accepts connections at `path`; its socket has a name before that."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0
+
+
 def start_redis(folder, path, *options):
     redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder, *options],
                              stdout=subprocess.DEVNULL)
-    wait_for(lambda: os.path.exists(path))
+    wait_for(lambda: listens(path))
     return redis
 
 

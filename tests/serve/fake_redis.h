@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,16 @@ static inline void redis_exec(const redis_t* redis) {
   _exit(77);
 }
 
+// Whether the server accepts connections; its socket has a name before that.
+static inline bool redis_listens(const redis_t* redis) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  snprintf(to.sun_path, sizeof to.sun_path, "%s", redis->socket);
+  int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool listens = connect(client, (const struct sockaddr*)&to, sizeof to) == 0;
+  close(client);
+  return listens;
+}
+
 // False if there is no redis-server.
 static inline bool redis_start(redis_t* redis) {
   redis->pid = fork();
@@ -37,7 +49,7 @@ static inline bool redis_start(redis_t* redis) {
   for (int i = 0; i < 3000; ++i) {  // ten seconds and more
     int status;
     if (waitpid(redis->pid, &status, WNOHANG) == redis->pid) return false;
-    if (access(redis->socket, F_OK) == 0) return true;
+    if (redis_listens(redis)) return true;
     usleep(5000);
   }
   return false;

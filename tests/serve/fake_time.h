@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/container.h"
 #include "base/env.h"
 #include "fake_model.h"
 #include "net/timers.h"
@@ -86,13 +87,14 @@ typedef struct fake_lane_t {
   rn_timer_t timer;
   struct fake_cost_t* cost;
   rn_backend_run_t* run;
+  rn_cancel_entry_t entry;  // set if runs can be cancelled
 } fake_lane_t;
 
 typedef struct fake_cost_t {
   fake_model_t model;  // first
   fake_time_t* time;
   double fixed_us, row_us, scale, noise;
-  bool is_dry;
+  bool is_dry, can_cancel;
   fake_lane_t lanes[8];
 } fake_cost_t;
 
@@ -100,12 +102,21 @@ static inline void fake_cost_ready(rn_timer_t* timer) {
   fake_lane_t* lane = (fake_lane_t*)timer;
   rn_backend_run_t* run = lane->run;
   lane->run = NULL;
+  if (lane->entry.fn) rn_cancel_remove(run->cancel, &lane->entry);
   if (lane->cost->is_dry) {
     OK(rn_tensor_share(&run->inputs[0], &run->outputs[0]));
     run->done(run, RN_OK);
   } else {
     run->done(run, fake_compute(run));
   }
+}
+
+static inline void fake_cost_cancelled(rn_cancel_entry_t* entry) {
+  fake_lane_t* lane = RN_CONTAINER_OF(entry, fake_lane_t, entry);
+  rn_backend_run_t* run = lane->run;
+  lane->run = NULL;
+  fake_timer_clear(lane->cost->time, &lane->timer);
+  run->done(run, rn_cancelled("Step was cancelled"));
 }
 
 static inline void fake_cost_run(fake_model_t* fake, rn_backend_run_t* run) {
@@ -117,6 +128,9 @@ static inline void fake_cost_run(fake_model_t* fake, rn_backend_run_t* run) {
   if (cost->noise > 0 && fake_uniform(cost->time) < 0.001) us *= 1.5;
   *lane = (fake_lane_t){.timer = {.fn = fake_cost_ready}, .cost = cost, .run = run};
   OK(fake_timer_set(cost->time, &lane->timer, cost->time->now + (int64_t)(us * 1000)));
+  if (!cost->can_cancel || !run->cancel) return;
+  lane->entry.fn = fake_cost_cancelled;
+  cr_assert(rn_cancel_add(run->cancel, &lane->entry));
 }
 
 static inline void fake_cost_init(fake_cost_t* cost, fake_time_t* time, double fixed_us,

@@ -152,6 +152,39 @@ Test(load, overload_does_not_cost_answers) {
   }
 }
 
+// A model that turns slower is given fewer requests, although all that it shows at first is that
+// its batches are cut off at their deadlines.
+Test(load, overload_of_a_model_that_turns_slower) {
+  static const double scales[] = {1.3, 2, 5};
+  for (size_t i = 0; i < sizeof scales / sizeof *scales; ++i) {
+    fake_time_t time;
+    fake_cost_t cost;
+    fake_time_init(&time, 5);
+    fake_cost_init(&cost, &time, 1000, 4000);
+    cost.is_dry = cost.can_cancel = true;
+    rn_batcher_options_t options = scene_of(&fake_profiles[1]).options;
+    options.size.objective_ns = 5 * MS;  // one row per batch
+    options.timers = options.watch = fake_timers(&time);
+    options.env = &time.env;
+    load_t load = {.time = &time, .rate = 2000, .deadline_ns = 100 * MS};
+    OK(rn_batcher_create(&options, &cost.model.base, &load.batcher));
+    load_begin(&load, 0);
+    fake_time_run(&time, time.now + SECOND);
+    load_result_t before = load_measure(&load, 1);
+    cr_expect_geq(before.good, 180, "%.0f", before.good);
+    cost.scale = scales[i];
+    fake_time_run(&time, time.now + SECOND / 2);
+    load_result_t after = load_measure(&load, 2);
+    cr_expect_geq(after.good, 0.9 * 200 / scales[i], "%.0f at %.1f", after.good, scales[i]);
+    cost.scale = 1;
+    fake_time_run(&time, time.now + SECOND / 2);
+    load_result_t again = load_measure(&load, 1);
+    cr_expect_geq(again.good, 180, "%.0f after %.1f", again.good, scales[i]);
+    load_end(&load);
+    rn_batcher_destroy(load.batcher);
+  }
+}
+
 Test(load, urgent_requests_are_answered) {
   for (int i = 0; i < FAKE_PROFILES - 1; ++i) {  // one row of the last is a quarter of the time
     scene_t scene = scene_of(&fake_profiles[i]);

@@ -37,6 +37,14 @@ def part_probes():
     check(server.ask("/v1/nothing")[0] == 400 and server.ask("/nothing/at/all")[0] == 404)
     # gRPC's port speaks REST, too.
     check(server.ask("/readyz", port=server.port)[0] == 200)
+    # Threads of models give way to those of connections.
+    niceness = {"rn_pool": set(), "others": set()}
+    for thread in os.listdir(f"/proc/{server.process.pid}/task"):
+        with open(f"/proc/{server.process.pid}/task/{thread}/comm") as file:
+            name = file.read().strip()
+        niceness["rn_pool" if name == "rn_pool" else "others"].add(os.getpriority(os.PRIO_PROCESS, int(thread)))
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    check(niceness["rn_pool"] == {min(own + 5, 19)} and own in niceness["others"], niceness)
     check(server.end() == 0, server.logged())
 
 

@@ -501,8 +501,8 @@ Test(rest, samples_are_logged_as_grpc_would_send_them, .timeout = 60) {
       "value { float_list { value: 20 } } } } } } } } response { result { classifications { "
       "classes "
       "{ score: 12 } } } model_spec {",
-      "regress_log { request { model_spec { name: \"half\" version { value: 123 } signature_name: "
-      "\"regress_x_to_y\" }",
+      ("regress_log { request { model_spec { name: \"half\" version { value: 123 } signature_name: "
+       "\"regress_x_to_y\" }"),
       "response { result { regressions { value: 42 } } model_spec {"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
     cr_expect(strstr(text.data, parts[i]), "%s\n%s", text.data, parts[i]);

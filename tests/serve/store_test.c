@@ -147,7 +147,7 @@ static void check_store(rn_state_store_t* (*open)(void* self), void* self) {
         snprintf(name, sizeof name, "user %d", i);
         for (int n = 0; get(store, name) != (uint32_t)(i * (round + 1)) && n < 3000; ++n)
           usleep(5000);
-        cr_assert_eq(get(store, name), i * (round + 1), "%s", name);
+        cr_assert_eq(get(store, name), (uint32_t)(i * (round + 1)), "%s", name);
       }
     }
   }

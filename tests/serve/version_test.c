@@ -1,11 +1,12 @@
 // Versions: what a request must look like, which replica runs it, and who holds a version.
 #include "serve/model/version.h"
 
-#include "fake_model.h"
+#include "fake_time.h"
 
 typedef struct served_t {
   rn_version_t* version;
   fake_model_t fakes[3];
+  fake_time_t time;
   int idle;
 } served_t;
 
@@ -16,6 +17,7 @@ static void on_idle(void* self, rn_version_t* version) {
 
 static void serve(served_t* served, int replicas, bool joins) {
   *served = (served_t){0};
+  fake_time_init(&served->time, 1);
   rn_backend_t* backends[3];
   for (int i = 0; i < replicas; ++i) {
     fake_init(&served->fakes[i]);
@@ -27,9 +29,9 @@ static void serve(served_t* served, int replicas, bool joins) {
                                   .replica_count = replicas,
                                   .batching = {.is_on = joins,
                                                .size = {.policy = RN_BATCH_FIXED, .max = 16},
-                                               .env = rn_env_system(),
+                                               .env = &served->time.env,
                                                .allocator = memory()},
-                                  .env = rn_env_system(),
+                                  .env = &served->time.env,
                                   .allocator = memory(),
                                   .idle = on_idle,
                                   .self = served};
@@ -163,6 +165,33 @@ Test(version, replicas_take_turns_and_those_down_are_passed_over) {
   cr_assert_eq(served.fakes[1].runs, 0);
   cr_assert_gt(served.fakes[0].runs, 10);
   cr_assert_gt(served.fakes[2].runs, 10);
+  unserve(&served);
+}
+
+// A replica whose only batch was a slow one is asked again.
+static void take_a_millisecond(fake_model_t* fake, rn_backend_run_t* run) {
+  served_t* served = fake->self;
+  bool is_first_of_one = fake == &served->fakes[1] && fake->runs == 1;
+  served->time.now += (is_first_of_one ? 100 : 1) * MS;
+  run->done(run, fake_compute(run));
+}
+Test(version, a_slow_batch_is_forgotten) {
+  served_t served;
+  serve(&served, 3, true);
+  for (int i = 0; i < 3; ++i) {
+    served.fakes[i].on_run = take_a_millisecond;
+    served.fakes[i].self = &served;
+  }
+  int before = 0;
+  for (int i = 0; i < 60000; ++i) {
+    fake_request_t request;
+    fake_double(&request, 1, 2, 1);
+    ask(&served, &request);
+    rn_predict_clear(&request.predict);
+    if (i == 99) before = served.fakes[1].runs;
+  }
+  cr_assert_eq(before, 1);
+  cr_assert_gt(served.fakes[1].runs, 10000);
   unserve(&served);
 }
 

@@ -59,7 +59,7 @@ typedef struct rn_oip_output_t {
   rn_str_t name;
   rn_oip_place_t place;
   bool has_binary, is_binary;  // REST: whether it says so, and what
-  int64_t class_count;         // its largest elements are wanted, so many; 0: itself
+  int64_t class_count;         // how many of its largest elements are wanted; 0: itself
 } rn_oip_output_t;
 
 // One inference. The protocol's form embeds it, sets the first part and calls rn_oip_infer_run.

@@ -241,6 +241,13 @@ static void count_batch(const rn_batch_series_t* series, const rn_batch_t* batch
   rn_series_add(series->batches, 1);
 }
 
+// Learns what |batch| cost, of which the backend took |run_ns|.
+static void observe_locked(rn_batcher_t* batcher, const rn_batch_t* batch, int64_t cost_ns,
+                           int64_t run_ns) {
+  rn_batch_size_observe(batcher->size, batch->run_rows, cost_ns);
+  batcher->run_ns += ((double)run_ns - batcher->run_ns) / 8;
+}
+
 // Books the end of |batch|, and takes what can run now from the queue.
 static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* work) {
   rn_batch_end(batch);
@@ -248,6 +255,9 @@ static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* 
   for (const rn_predict_t* predict = batch->first; predict; predict = predict->next)
     spent += batch->ended_ns - predict->come_ns;
   bool has_run = batch->count && rn_ok(batch->status);
+  // The lane was taken since the batch was formed: starting it and joining its inputs is part of
+  // what it costs, and so are the answers of the batch before, if the same thread gave them.
+  int64_t cost_ns = batch->ended_ns - batch->formed_ns, run_ns = batch->ended_ns - batch->begun_ns;
   if (has_run) count_batch(&batcher->series, batch);
   rn_mutex_lock(&batcher->mutex);
   rn_batch_t** link = &batcher->running;
@@ -262,15 +272,20 @@ static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* 
     batcher->rows += batch->rows;
     batcher->usual_rows += ((double)batch->rows - batcher->usual_rows) / 8;
     batcher->padded += batch->run_rows - batch->rows;
-    // The lane was taken since the batch was formed: starting it and joining its inputs is part of
-    // what it costs, and so are the answers of the batch before, if the same thread gave them.
-    rn_batch_size_observe(batcher->size, batch->run_rows, batch->ended_ns - batch->formed_ns);
-    double run_ns = (double)(batch->ended_ns - batch->begun_ns);
-    batcher->run_ns += (run_ns - batcher->run_ns) / 8;
+    observe_locked(batcher, batch, cost_ns, run_ns);
     rn_batch_wait_done(&batcher->wait, batch->count, spent);
   }
-  rn_batcher_form_locked(batcher, batch->ended_ns, work);
   bool was_cancelled_late = batch->is_overdue && rn_status_code(batch->status) == RN_CODE_CANCELLED;
+  // It would have taken longer, but how much is unknown. A model that has turned slower than its
+  // deadlines must not be given batches in vain for ever; one that does not end for some requests
+  // must not refuse the others, so each batch that is cut off at most doubles what the next one is
+  // expected to cost.
+  if (was_cancelled_late && cost_ns > batch->expected_ns) {
+    int64_t longer_ns = cost_ns + cost_ns / 2, twice_ns = 2 * batch->expected_ns;
+    bool is_known = batch->expected_ns > 0;
+    observe_locked(batcher, batch, is_known && twice_ns < longer_ns ? twice_ns : longer_ns, run_ns);
+  }
+  rn_batcher_form_locked(batcher, batch->ended_ns, work);
   rn_mutex_unlock(&batcher->mutex);
   if (!was_cancelled_late) return;
   rn_status_free(batch->status);

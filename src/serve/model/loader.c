@@ -79,6 +79,7 @@ static rn_status_t load_replicas(loader_job_t* job, rn_arena_t* arena) {
                                      .sizes = batching.allowed_sizes,
                                      .size_count = batching.allowed_count,
                                      .max_memory = options->max_memory,
+                                     .is_quiet = job->loader->is_quiet,
                                      .env = options->env,
                                      .allocator = options->allocator};
   for (int i = 0; i < options->replicas; ++i) {

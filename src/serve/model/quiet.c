@@ -22,8 +22,9 @@
 
 #include "base/thread.h"
 
-// A thread of this niceness gets about 3 % of a processor that others want, too.
-#define NICENESS 15
+// The most there is. Such a thread gets a twentieth of a processor that models want, too, whose
+// threads are nice themselves (rn_thread_be_patient), and 1 % beside others.
+#define NICENESS 19
 // How long the machine is watched, and the part of that time that its processors must be idle.
 #define WATCH_NS 50000000
 #define IDLE_PART 0.1

@@ -106,6 +106,7 @@ static void tf_destroy(rn_backend_t* base) {
   rn_arena_clear(&backend->arena);
   rn_mutex_destroy(&backend->mutex);
   rn_cap_alloc_release(backend->memory);
+  rn_quiet_alloc_release(backend->pages);
   RN_FREE(backend->outer, backend);
 }
 
@@ -114,19 +115,23 @@ static const rn_backend_vtable_t vtable = {
 
 rn_status_t rn_tf_backend_create(const rn_tf_backend_options_t* options, rn_backend_t** out) {
   *out = NULL;
+  rn_quiet_alloc_t* pages = NULL;
   rn_cap_alloc_t* memory = NULL;
   rn_tf_backend_t* backend = NULL;
   size_t limit = options->max_memory ? options->max_memory : SIZE_MAX;
-  RN_RETURN_IF_ERROR(rn_cap_alloc_create(options->allocator, limit, &memory));
-  rn_status_t status = RN_NEW(options->allocator, &backend);
+  RN_RETURN_IF_ERROR(rn_quiet_alloc_create(options->allocator, options->is_quiet, &pages));
+  rn_status_t status = rn_cap_alloc_create(rn_quiet_allocator(pages), limit, &memory);
+  if (rn_ok(status)) status = RN_NEW(options->allocator, &backend);
   if (!rn_ok(status)) {
     rn_cap_alloc_release(memory);
+    rn_quiet_alloc_release(pages);
     return status;
   }
   backend->base.vtable = &vtable;
   backend->base.blocks = true;
   backend->base.takes_any_shape = true;
   backend->base.lanes = rn_pool_threads(options->env->pool);
+  backend->pages = pages;
   backend->memory = memory;
   backend->outer = options->allocator;
   backend->allocator = rn_cap_allocator(memory);
@@ -141,6 +146,7 @@ rn_status_t rn_tf_backend_create(const rn_tf_backend_options_t* options, rn_back
     tf_destroy(&backend->base);
     return status;
   }
+  rn_quiet_alloc_settle(pages);
   backend->base.memory = rn_cap_alloc_bytes(memory);
   *out = &backend->base;
   return RN_OK;

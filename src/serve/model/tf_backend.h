@@ -17,6 +17,7 @@ typedef struct rn_tf_backend_options_t {
   // Bytes that the model may take, loaded and running; 0: no limit. Beyond it loading, or the run
   // that wants more, fails with RESOURCE_EXHAUSTED.
   size_t max_memory;
+  bool is_quiet;        // other models have requests: loading takes memory as quiet_alloc.h says
   const rn_env_t* env;  // outlives the backend
   rn_allocator_t allocator;
 } rn_tf_backend_options_t;

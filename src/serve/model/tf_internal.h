@@ -6,6 +6,7 @@
 #include "base/cap_alloc.h"
 #include "base/sync.h"
 #include "saved_model/saved_model.h"
+#include "serve/model/quiet_alloc.h"
 #include "serve/model/tf_backend.h"
 #include "step/ir.h"
 
@@ -26,6 +27,7 @@ typedef struct rn_tf_backend_t {
   rn_backend_t base;         // first
   rn_allocator_t allocator;  // of |memory|, for all but this struct
   rn_allocator_t outer;      // the caller's, for this struct
+  rn_quiet_alloc_t* pages;   // Owned; below |memory|
   rn_cap_alloc_t* memory;    // Owned
   rn_arena_t arena;          // signatures and what they point to
   const rn_env_t* env;       // Borrowed

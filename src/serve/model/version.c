@@ -8,10 +8,14 @@
 // Replicas whose answers are expected within this of each other, or an eighth, take turns: each
 // must run now and then, for its cost to be known.
 #define TIE_NS 20000
+// The estimate of an idle replica counts half after this many times its length without a request.
+// Otherwise a single slow batch could keep requests away for good.
+#define FADE_FACTOR 8
 
 typedef struct version_replica_t {
-  rn_backend_t* backend;  // Owned
-  rn_batcher_t* batcher;  // Owned
+  rn_backend_t* backend;     // Owned
+  rn_batcher_t* batcher;     // Owned
+  _Atomic int64_t asked_ns;  // when it was chosen last
 } version_replica_t;
 
 struct rn_version_t {
@@ -128,24 +132,36 @@ const rn_batcher_t* rn_version_batcher(const rn_version_t* version, int replica)
   return version->replicas[replica].batcher;
 }
 
+// How long |replica| would take for a request that came now.
+static int64_t expect(version_replica_t* replica, int64_t now) {
+  rn_batcher_stats_t stats = rn_batcher_stats(replica->batcher);
+  if (stats.queued || stats.running || stats.expected_ns <= 0) return stats.expected_ns;
+  int64_t idle = now - atomic_load_explicit(&replica->asked_ns, memory_order_relaxed);
+  int64_t halvings = idle / FADE_FACTOR / stats.expected_ns;
+  return halvings <= 0 ? stats.expected_ns : stats.expected_ns >> (halvings < 62 ? halvings : 62);
+}
+
 // The replica that will answer first. One that is down is taken only if all are.
 static version_replica_t* choose(rn_version_t* version) {
   if (version->replica_count == 1) return &version->replicas[0];
   version_replica_t* best = NULL;
   int64_t best_ns = INT64_MAX;
+  int64_t now = version->env->now_ns(version->env->self);
   unsigned turn = atomic_fetch_add_explicit(&version->turn, 1, memory_order_relaxed);
   for (int i = 0; i < version->replica_count; ++i) {
     version_replica_t* replica =
         &version->replicas[(turn + (unsigned)i) % (unsigned)version->replica_count];
     rn_backend_t* backend = replica->backend;
     if (backend->vtable->is_down && backend->vtable->is_down(backend)) continue;
-    int64_t expected = rn_batcher_stats(replica->batcher).expected_ns;
+    int64_t expected = expect(replica, now);
     if (!best || expected + expected / 8 + TIE_NS < best_ns) {
       best = replica;
       best_ns = expected;
     }
   }
-  return best ? best : &version->replicas[turn % (unsigned)version->replica_count];
+  if (!best) best = &version->replicas[turn % (unsigned)version->replica_count];
+  atomic_store_explicit(&best->asked_ns, now, memory_order_relaxed);
+  return best;
 }
 
 void rn_predict_finish(rn_predict_t* predict, rn_status_t status) {

@@ -1,7 +1,7 @@
 // Feedback by the id of a query. See apps.h.
 //
 // The query may have been answered by another front end that shares a Redis (redis_queries.h):
-// then its answers are read there. Whoever it was, feedback counts when its claim was the first,
+// then its answers are read there. Either way, feedback counts when its claim was the first,
 // also if it reached several front ends.
 #include <math.h>
 
