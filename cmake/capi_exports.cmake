@@ -20,7 +20,7 @@ set(RN_CAPI_EXPORTS_GENERATE "${CMAKE_CURRENT_LIST_DIR}/capi_exports_generate.cm
 get_filename_component(RN_CAPI_SYMBOLS_DIR "${CMAKE_CURRENT_LIST_DIR}/../src/capi" ABSOLUTE)
 
 # Exports every name of symbols.txt as name@@VERS_1.0 and name@tensorflow, and those of
-# symbols_runnel.txt as name@@RUNNEL_1.0; with SYMBOLS, those of that file instead of both. A listed name that nobody defines is a link error, unless
+# symbols_runnel.txt as name@@RUNNEL_1.0; with SYMBOLS, those of that file instead of both. A listed name without a definition is a link error, unless
 # ALLOW_UNDEFINED is given (for sanitizer runtimes that are linked into the program only).
 function(rn_capi_exports target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALLOW_UNDEFINED" "SYMBOLS" "")
@@ -87,7 +87,7 @@ endfunction()
 # Installs the facades and their links into |destination| (a folder relative to the prefix).
 function(rn_capi_install_facades target destination)
   foreach(name tensorflow_cc tensorflow_framework)
-    install(TARGETS ${name}_facade LIBRARY DESTINATION "${destination}")
-    install(FILES "$<TARGET_FILE_DIR:${target}>/lib${name}.so" DESTINATION "${destination}")
+    install(TARGETS ${name}_facade LIBRARY DESTINATION "${destination}" COMPONENT library)
+    install(FILES "$<TARGET_FILE_DIR:${target}>/lib${name}.so" DESTINATION "${destination}" COMPONENT development)
   endforeach()
 endfunction()

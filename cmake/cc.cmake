@@ -109,7 +109,8 @@ macro(rn_cc)
 endmacro()
 
 # What C++ programs link besides the library.
-set(RN_CC_LINK protobuf absl_status absl_statusor absl_strings absl_cord absl_raw_logging_internal
+set(RN_CC_LINK protobuf absl_status absl_statusor absl_strings absl_cord absl_synchronization absl_time absl_hash
+    absl_raw_hash_set absl_raw_logging_internal
     absl_throw_delegate absl_bad_optional_access absl_bad_variant_access absl_bad_any_cast_impl absl_str_format_internal)
 
 function(rn_cc_library)
@@ -130,6 +131,9 @@ function(rn_cc_library)
   # What protoc writes is not ours to correct.
   target_compile_options(tensorflow_protos PRIVATE -w -Os)
   target_link_libraries(tensorflow_protos PUBLIC protobuf Threads::Threads)
+  # It also stands for Abseil where an op's library names neither (src/capi/plugin/open.c).
+  target_link_options(tensorflow_protos PRIVATE "LINKER:--no-as-needed")
+  target_link_libraries(tensorflow_protos PRIVATE ${RN_CC_LINK})
   set_target_properties(tensorflow_protos PROPERTIES VERSION 2.21.0 SOVERSION 2)
   add_custom_target(rn_cc_headers DEPENDS ${headers})
   # The target that C++ programs of this tree link.

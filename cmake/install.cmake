@@ -7,23 +7,26 @@
 #   bin/runnel       the command
 #   share/man, share/doc/runnel
 #   share/bash-completion, share/zsh, share/fish   completions of the command
+#
+# The components are what tools/deb.sh makes one package of each: library, messages, development, command, cuda, documentation and
+# python. The last is for packages only: others install the Python client with pip.
 include(GNUInstallDirs)
 
 # Debian's lib/<triplet> is for packages; under a prefix of one's own, lib is where people look.
 set(lib lib)
 
-install(TARGETS tensorflow LIBRARY DESTINATION ${lib} NAMELINK_COMPONENT Unspecified)
+install(TARGETS tensorflow LIBRARY DESTINATION ${lib} COMPONENT library NAMELINK_COMPONENT development)
 rn_capi_install_facades(tensorflow ${lib})
 if(TARGET runnel_cuda)
-  install(TARGETS runnel_cuda LIBRARY DESTINATION ${lib})
+  install(TARGETS runnel_cuda LIBRARY DESTINATION ${lib} COMPONENT cuda)
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include FILES_MATCHING PATTERN "*.h")
-install(FILES ${CMAKE_BINARY_DIR}/generated/include/runnel/ops.h DESTINATION include/runnel)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(FILES ${CMAKE_BINARY_DIR}/generated/include/runnel/ops.h DESTINATION include/runnel COMPONENT development)
 if(TARGET runnel)
-  install(TARGETS runnel RUNTIME DESTINATION bin)
-  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/runnel DESTINATION share/bash-completion/completions)
-  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/_runnel DESTINATION share/zsh/site-functions)
-  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/runnel.fish DESTINATION share/fish/vendor_completions.d)
+  install(TARGETS runnel RUNTIME DESTINATION bin COMPONENT command)
+  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/runnel DESTINATION share/bash-completion/completions COMPONENT command)
+  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/_runnel DESTINATION share/zsh/site-functions COMPONENT command)
+  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/runnel.fish DESTINATION share/fish/vendor_completions.d COMPONENT command)
 endif()
 
 # The prefix of a .pc file follows from where the file lies, so that `cmake --install --prefix` may be any folder, and the tree
@@ -42,33 +45,38 @@ Requires: ${requires}
 Libs: ${libs}
 Cflags: -I\${includedir}
 ")
-  install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${lib}/pkgconfig)
+  install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${lib}/pkgconfig COMPONENT development)
 endfunction()
 rn_write_pc(tensorflow "TensorFlow's C API, by Runnel" 2.21.0
             "-L\${libdir} -ltensorflow -ltensorflow_framework" "")
 if(RN_CC)
-  install(TARGETS tensorflow_protos LIBRARY DESTINATION ${lib} NAMELINK_COMPONENT Unspecified)
-  install(DIRECTORY ${RN_CC_INCLUDE}/ DESTINATION include FILES_MATCHING PATTERN "*.h")
+  install(TARGETS tensorflow_protos LIBRARY DESTINATION ${lib} COMPONENT messages NAMELINK_COMPONENT development)
+  install(DIRECTORY ${RN_CC_INCLUDE}/ DESTINATION include COMPONENT development PATTERN "*.cc" EXCLUDE)
   # Debian's protobuf and Abseil are named one by one: a program that uses a symbol must name its library.
   list(TRANSFORM RN_CC_LINK PREPEND "-l" OUTPUT_VARIABLE cc_libs)
   list(JOIN cc_libs " " cc_libs)
-  # Build files made for TensorFlow say -ltensorflow_cc -ltensorflow_framework: a linker reads these names only.
-  foreach(name tensorflow_cc tensorflow_framework)
-    file(WRITE ${CMAKE_BINARY_DIR}/cc/lib${name}.so
-         "INPUT(libtensorflow.so.2 AS_NEEDED(libtensorflow_protos.so.2 ${cc_libs}))\n")
-    install(FILES ${CMAKE_BINARY_DIR}/cc/lib${name}.so DESTINATION ${lib})
-  endforeach()
+  # Build files made for TensorFlow say -ltensorflow_cc -ltensorflow_framework: a linker reads the first of these names only.
+  # The other one stays a library, because some build files ask for its dependencies.
+  file(WRITE ${CMAKE_BINARY_DIR}/cc/libtensorflow_cc.so
+       "INPUT(libtensorflow.so.2 AS_NEEDED(libtensorflow_protos.so.2 ${cc_libs}))\n")
+  install(FILES ${CMAKE_BINARY_DIR}/cc/libtensorflow_cc.so DESTINATION ${lib} COMPONENT development)
   rn_write_pc(tensorflow_cc "TensorFlow's C++ API, by Runnel" 2.21.0 "-ltensorflow_protos ${cc_libs} -lpthread" "tensorflow eigen3")
 endif()
 rn_write_pc(runnel "Graph builders and gradients on top of TensorFlow's C API" ${PROJECT_VERSION} "" tensorflow)
 
-foreach(section 1 3)
-  file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/doc/man/*.${section})
-  install(FILES ${pages} DESTINATION share/man/man${section})
-endforeach()
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/doc/man/*.1)
+install(FILES ${pages} DESTINATION share/man/man1 COMPONENT command)
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/doc/man/*.3)
+install(FILES ${pages} DESTINATION share/man/man3 COMPONENT development)
 file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/doc/*.md ${PROJECT_SOURCE_DIR}/doc/*.svg)
 list(FILTER documents EXCLUDE REGEX "worklog")
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/runnel)
-install(FILES ${documents} DESTINATION share/doc/runnel/doc)
-install(DIRECTORY ${CMAKE_BINARY_DIR}/generated/doc/ops DESTINATION share/doc/runnel)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/models DESTINATION share/doc/runnel/examples)
+set(folder share/doc/runnel)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${folder} COMPONENT licence)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${folder} COMPONENT documentation)
+install(FILES ${documents} DESTINATION ${folder}/doc COMPONENT documentation)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/generated/doc/ops DESTINATION ${folder} COMPONENT documentation)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/models DESTINATION ${folder}/examples COMPONENT documentation)
+if(TARGET runnel_python)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/runnel ${CMAKE_BINARY_DIR}/python/runnel DESTINATION lib/python3/dist-packages
+          COMPONENT python EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE PATTERN "*.md" EXCLUDE)
+endif()

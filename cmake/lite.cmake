@@ -13,9 +13,10 @@ function(rn_lite_library target folder)
     COMMENT "Generating the op table of ${target}"
     VERBATIM)
   # From an archive the linker takes the files that it needs, so that the library needs no other library for the rest.
-  add_library(${target}_parts STATIC $<TARGET_OBJECTS:runnel_capi> $<FILTER:$<TARGET_OBJECTS:runnel_objects>,EXCLUDE,/src/dist/>
+  add_library(${target}_parts STATIC $<TARGET_OBJECTS:runnel_capi> "$<FILTER:$<TARGET_OBJECTS:runnel_objects>,EXCLUDE,/src/(dist|data_service)/>"
               ${runnel_isa_objects})
-  add_library(${target} SHARED ${folder}/registrar.c ${table} ${PROJECT_SOURCE_DIR}/src/dist/no_client.c)
+  add_library(${target} SHARED ${folder}/registrar.c ${table} ${PROJECT_SOURCE_DIR}/src/dist/no_client.c
+              ${PROJECT_SOURCE_DIR}/src/data_service/no_client.c)
   target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:runnel_objects,INTERFACE_INCLUDE_DIRECTORIES>)
   target_link_libraries(${target} PRIVATE ${target}_parts ${RN_LIBRARIES})
   target_link_options(${target} PRIVATE -Wl,--gc-sections -Wl,--as-needed)

@@ -1,5 +1,5 @@
-// Scopes, classes of ops, values, client sessions, gradients and loops. The expected names, texts and
-// numbers are those of TensorFlow 2.21.
+// Scopes, classes of ops, values, client sessions, gradients and loops. The expected names, texts
+// and numbers are those of TensorFlow 2.21.
 #include <vector>
 
 #include "check.h"
@@ -140,6 +140,8 @@ static void TestGradients() {
   auto apart = Placeholder(root.WithOpName("apart"), DT_FLOAT);
   EXPECT_FAILS(AddSymbolicGradients(root, {y}, {apart}, &grads), kInvalidArgument,
                "Cannot compute the partial derivative for node 'apart'");
+  EXPECT_OK(AddSymbolicGradients(root, {StopGradient(root, y)}, {x}, &grads));
+  EXPECT_EQ(grads.size() == 1 && grads[0].node() == nullptr, true);
 }
 
 static void TestLoop() {
@@ -163,6 +165,21 @@ static void TestLoop() {
   EXPECT_OK(session.Run({{start, 6}}, {results[0], results[1]}, &out));
   EXPECT_EQ(out[0].scalar<int>()(), 10);
   EXPECT_EQ(out[1].scalar<int>()(), 16);
+}
+
+static void TestSharing() {
+  Scope root = Scope::NewRootScope();
+  auto x = Placeholder(root, DT_FLOAT);
+  Output same = Identity(root, x), other = Neg(root, x);
+  ClientSession session(root);
+  Tensor fed(DT_FLOAT, TensorShape({2, 2}));
+  fed.flat<float>().setConstant(1.f);
+  std::vector<Tensor> out;
+  EXPECT_OK(session.Run({{x, fed}}, {same, other}, &out));
+  EXPECT_EQ(fed.SharesBufferWith(fed.Slice(1, 2)), true);
+  EXPECT_EQ(out[0].SharesBufferWith(fed), out[0].data() == fed.data());
+  EXPECT_EQ(out[1].SharesBufferWith(fed), false);
+  EXPECT_EQ(Tensor(DT_FLOAT, TensorShape({0})).SharesBufferWith(fed), false);
 }
 
 static void TestErrors() {
@@ -197,6 +214,7 @@ int main() {
   TestRun();
   TestGradients();
   TestLoop();
+  TestSharing();
   TestErrors();
   return test::Failures() ? 1 : 0;
 }

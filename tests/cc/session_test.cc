@@ -13,6 +13,7 @@
 #include "tensorflow/cc/saved_model/tag_constants.h"
 #include "tensorflow/core/example/example.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/default_device.h"
 #include "tensorflow/core/lib/core/errors.h"
 #include "tensorflow/core/lib/io/path.h"
@@ -208,6 +209,41 @@ static void TestCustomOps(const char* library) {
   TF_DeleteLibraryHandle(handle);
 }
 
+// A graph that only runs may have ops without a shape function; one that is built may not.
+static void TestShapelessOps() {
+  const OpDef* def;
+  EXPECT_OK(OpRegistry::Global()->LookUpOpDef("ToyShapeless", &def));
+  EXPECT_EQ(def->input_arg(0).name(), "x");
+  EXPECT_FAILS(OpRegistry::Global()->LookUpOpDef("NoSuchOp", &def), kNotFound, "NoSuchOp");
+  EXPECT_EQ(OpRegistry::Global()->DebugString(false).find("ToyShapeless") != std::string::npos,
+            true);
+  GraphDef graph;
+  NodeDef* x = graph.add_node();
+  x->set_name("x");
+  x->set_op("Placeholder");
+  (*x->mutable_attr())["dtype"].set_type(DT_FLOAT);
+  NodeDef* y = graph.add_node();
+  y->set_name("y");
+  y->set_op("ToyShapeless");
+  y->add_input("x");
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  EXPECT_OK(session->Create(graph));
+  std::vector<Tensor> out;
+  EXPECT_OK(session->Run({{"x", Tensor(1.f)}}, {"y"}, {}, &out));
+  EXPECT_EQ(out.size() == 1 && out[0].scalar<float>()() == 2.f, true);
+
+  std::string bytes = graph.SerializeAsString();
+  CStatus status;
+  TF_SessionOptions* options = TF_NewSessionOptions();
+  TF_DeprecatedSession* old = TF_NewDeprecatedSession(options, status);
+  TF_ExtendGraph(old, bytes.data(), bytes.size(), status);
+  EXPECT_OK(status.Get());
+  TF_DeleteDeprecatedSession(old, status);
+  TF_DeleteSessionOptions(options);
+  Graph built;
+  EXPECT_FAILS(built.Import(graph), kInvalidArgument, "No shape inference function");
+}
+
 int main(int argc, char** argv) {
   port::InitMain(argv[0], &argc, &argv);
   if (argc != 3) return 2;
@@ -216,5 +252,6 @@ int main(int argc, char** argv) {
   TestFlags();
   TestSavedModel(argv[2]);
   TestCustomOps(argv[1]);
+  TestShapelessOps();
   return test::Failures() ? 1 : 0;
 }

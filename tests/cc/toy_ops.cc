@@ -11,6 +11,20 @@ using shape_inference::DimensionHandle;
 using shape_inference::InferenceContext;
 using shape_inference::ShapeHandle;
 
+// x + 1, by an op that does not say which shape it has.
+REGISTER_OP("ToyShapeless").Input("x: float").Output("y: float");
+
+class ShapelessOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, context->input(0).shape(), &y));
+    y->flat<float>() = context->input(0).flat<float>() + 1.f;
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("ToyShapeless").Device(DEVICE_CPU), ShapelessOp);
+
 // x with all but one element zero.
 REGISTER_OP("ToyKeepOne")
     .Attr("T: {float, int32}")
@@ -42,7 +56,7 @@ class KeepOneOp : public OpKernel {
 };
 #define REGISTER_KEEP_ONE(T)                                                            \
   REGISTER_KERNEL_BUILDER(Name("ToyKeepOne").Device(DEVICE_CPU).TypeConstraint<T>("T"), \
-                          KeepOneOp<T>);
+                          KeepOneOp<T>)
 TF_CALL_float(REGISTER_KEEP_ONE) TF_CALL_int32(REGISTER_KEEP_ONE)
 #undef REGISTER_KEEP_ONE
 

@@ -64,6 +64,13 @@ if [ -e lib/pkgconfig/tensorflow_cc.pc ]; then
     [ "$($program)" = 'the slope of x*x at 3 is 6' ] || fail "$program says: $($program 2>&1)"
   done
   readelf -d client | grep -q 'NEEDED.*protobuf' && fail 'a C program needs protobuf'
+  # Build files ask this name for its dependencies (CMake's GET_RUNTIME_DEPENDENCIES).
+  readelf -d lib/libtensorflow_framework.so >readelf.log || fail 'libtensorflow_framework.so is no library'
+  # An op as TensorFlow's guide builds it: one folder of headers, one library, which a program in C loads.
+  g++ -std=c++17 -shared -fPIC "$here/../../examples/cc/zero_out.cc" -o zero_out.so -Iinclude -Llib -l:libtensorflow_framework.so.2
+  # shellcheck disable=SC2046
+  "$cc" -Wall -Werror "$here/load.c" -o load $(pkg-config --cflags --libs tensorflow)
+  [ "$(./load ./zero_out.so)" = 1 ] || fail "an op that names no messages does not load: $(./load ./zero_out.so 2>&1)"
 fi
 
 # The whole tree may be moved.

@@ -38,7 +38,7 @@ TF_CAPI_EXPORT const char* TF_Version(void);
 // Fills the caller's tensor |to| from a TensorProto.
 TF_CAPI_EXPORT void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to, TF_Status* status);
 
-// Bytes that belong to somebody else; not NUL-terminated.
+// Bytes that are owned elsewhere; not NUL-terminated.
 typedef struct TF_StringView {
   const char* data;
   size_t len;

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 // Callers may read and write the fields. |data_deallocator|, where set, gets |data| and |length|
-// when the buffer is deleted; NULL means the bytes belong to somebody else.
+// when the buffer is deleted; NULL means the bytes are owned elsewhere.
 typedef struct TF_Buffer {
   const void* data;
   size_t length;

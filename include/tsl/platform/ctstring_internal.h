@@ -6,7 +6,7 @@
 //   SMALL   0: size << 2           1-22: characters, then NUL
 //   LARGE   0-7: size << 2 | 1     8-15: capacity     16-23: pointer from malloc, NUL-terminated
 //   OFFSET  0-3: size << 2 | 2     4-7: distance of the characters from byte 0    8-11: count
-//   VIEW    0-7: size << 2 | 3     8-15: pointer to characters of somebody else's  16-23: unused
+//   VIEW    0-7: size << 2 | 3     8-15: pointer to characters owned elsewhere  16-23: unused
 //
 // 24 zero bytes are an empty SMALL string. LARGE memory comes from malloc and goes to free, whoever
 // frees it: the library, or a client with these functions compiled into it. An OFFSET string is

@@ -61,6 +61,11 @@ class ClientSession {
   Status MakeCallable(const CallableOptions& options, CallableHandle* out_handle);
   Status RunCallable(CallableHandle handle, const std::vector<Tensor>& feeds,
                      std::vector<Tensor>* fetches, RunMetadata* metadata);
+  Status RunCallable(CallableHandle handle, const std::vector<Tensor>& feeds,
+                     std::vector<Tensor>* fetches, RunMetadata* metadata,
+                     const thread::ThreadPoolOptions&) {
+    return RunCallable(handle, feeds, fetches, metadata);
+  }
   Status ReleaseCallable(CallableHandle handle);
 
  private:

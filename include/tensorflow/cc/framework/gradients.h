@@ -13,7 +13,9 @@ namespace tensorflow {
 inline Output NoGradient() { return Output(static_cast<Node*>(nullptr), -1); }
 
 // Adds the gradients of the sum of |outputs| by each of |inputs| to the graph. |grad_inputs| are
-// the gradients that arrive at the outputs.
+// the gradients that arrive at the outputs. NoGradient() stands for an input from which the outputs
+// are reached only through ops that stop gradients; an input from which they are not reached at all
+// is an error.
 inline Status AddSymbolicGradients(const Scope& scope, const std::vector<Output>& outputs,
                                    const std::vector<Output>& inputs,
                                    const std::vector<Output>& grad_inputs,
@@ -40,14 +42,8 @@ inline Status AddSymbolicGradients(const Scope& scope, const std::vector<Output>
                             dys.empty() ? nullptr : dys.data(), status, dxs.data());
   if (!status.ok()) return status.Get();
   grad_outputs->clear();
-  for (size_t i = 0; i < dxs.size(); ++i) {
-    if (!dxs[i].oper) {
-      return errors::InvalidArgument("Cannot compute the partial derivative for node '",
-                                     inputs[i].node()->name(),
-                                     "' as it's unreachable from the output node(s).");
-    }
-    grad_outputs->push_back(Output::From(dxs[i]));
-  }
+  for (const TF_Output& dx : dxs)
+    grad_outputs->push_back(dx.oper ? Output::From(dx) : NoGradient());
   return OkStatus();
 }
 

@@ -119,6 +119,21 @@ inline OutputList OutputsOf(const Operation& operation, const char* name, int* n
 
 }  // namespace internal
 }  // namespace ops
+
+inline Status CreateOutputWithScope(const std::string& op_name, absl::Span<const Input> inputs,
+                                    const Scope& scope, Output* output) {
+  TF_RETURN_IF_ERROR(scope.status());
+  Operation made;
+  {
+    ops::internal::OpBuilder builder(scope, op_name.c_str(), op_name.c_str());
+    for (const Input& input : inputs) builder.In(input);
+    made = builder.Finish();
+  }
+  TF_RETURN_IF_ERROR(scope.status());
+  *output = Output(made, 0);
+  return OkStatus();
+}
+
 }  // namespace tensorflow
 
 #endif  // TENSORFLOW_CC_FRAMEWORK_OP_BUILDER_H_

@@ -24,7 +24,7 @@ class Scope {
   static Scope NewRootScope() {
     return Scope(std::make_shared<Graph>(), std::make_shared<Status>());
   }
-  // A scope of a graph that somebody else owns.
+  // A scope of a graph that is owned elsewhere.
   static Scope ForGraph(TF_Graph* graph,
                         std::shared_ptr<Status> status = std::make_shared<Status>()) {
     return Scope(std::make_shared<Graph>(graph), std::move(status));
@@ -110,7 +110,11 @@ class Scope {
       *was_used_ = true;
       return op_name_;
     }
-    return Join(name_, UniqueName(op_name_.empty() ? default_name : op_name_));
+    std::string name;
+    do {
+      name = Join(name_, UniqueName(op_name_.empty() ? default_name : op_name_));
+    } while (TF_GraphOperationByName(graph_->c_graph(), name.c_str()));
+    return name;
   }
   // Scopes for an op that consists of several: |child| for its parts, |last| for the last of them.
   CompositeOpScopes GetCompositeOpScopes(const std::string& composite_op_name) const;
@@ -210,6 +214,13 @@ inline CompositeOpScopes Scope::GetCompositeOpScopes(const std::string& composit
   return {child, last};
 }
 
+// Adds one node of |op_name| with |inputs| and the attributes' defaults; |*output| is its first
+// output.
+Status CreateOutputWithScope(const std::string& op_name, absl::Span<const Input> inputs,
+                             const Scope& scope, Output* output);
+
 }  // namespace tensorflow
+
+#include "tensorflow/cc/framework/op_builder.h"
 
 #endif  // TENSORFLOW_CC_FRAMEWORK_SCOPE_H_

@@ -10,11 +10,13 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "tensorflow/c/ops.h"
+#include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/shape_inference.h"
 
 namespace tensorflow {
@@ -59,6 +61,58 @@ class ShapeFunctions {
 };
 
 }  // namespace internal
+
+// The ops that the library knows, its own and those of C++.
+class OpRegistry {
+ public:
+  static OpRegistry* Global() {
+    static OpRegistry* registry = new OpRegistry;
+    return registry;
+  }
+  // The definition lives forever. NOT_FOUND if there is none.
+  Status LookUpOpDef(const std::string& op, const OpDef** def) {
+    *def = nullptr;
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_ptr<OpDef>& known = defs_[op];
+    if (!known) {
+      auto found = std::make_unique<OpDef>();
+      TF_Graph* graph = TF_NewGraph();
+      TF_Buffer* buffer = TF_NewBuffer();
+      CStatus status;
+      TF_GraphGetOpDef(graph, op.c_str(), buffer, status);
+      bool is_parsed =
+          status.ok() && found->ParseFromArray(buffer->data, static_cast<int>(buffer->length));
+      TF_DeleteBuffer(buffer);
+      TF_DeleteGraph(graph);
+      if (!is_parsed) return errors::NotFound("Op type not registered '", op, "'");
+      known = std::move(found);
+    }
+    *def = known.get();
+    return OkStatus();
+  }
+  // All definitions; without internal ones, whose names begin with an underscore.
+  void Export(bool include_internal, OpList* ops) const {
+    TF_Buffer* buffer = TF_GetAllOpList();
+    OpList all;
+    all.ParseFromArray(buffer->data, static_cast<int>(buffer->length));
+    TF_DeleteBuffer(buffer);
+    ops->clear_op();
+    for (OpDef& op : *all.mutable_op()) {
+      if (include_internal || op.name()[0] != '_') ops->add_op()->Swap(&op);
+    }
+  }
+  std::string DebugString(bool include_internal) const {
+    OpList ops;
+    Export(include_internal, &ops);
+    std::string text;
+    for (const OpDef& op : ops.op()) text += op.ShortDebugString() + "\n";
+    return text;
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::map<std::string, std::unique_ptr<OpDef>> defs_;
+};
 
 class OpDefBuilder {
  public:

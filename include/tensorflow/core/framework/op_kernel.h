@@ -180,7 +180,7 @@ class OpKernelContext {
   Status allocate_temp(DataType type, const TensorShape& shape, Tensor* out) {
     return Tensor::BuildTensor(type, shape, out);
   }
-  // Takes over the memory of an input that nobody else needs, if one of |candidates| fits.
+  // Takes over the memory of an input that nothing else needs, if one of |candidates| fits.
   Status forward_input_or_allocate_output(absl::Span<const int> candidates, int i,
                                           const TensorShape& shape, Tensor** output,
                                           int* forwarded = nullptr);

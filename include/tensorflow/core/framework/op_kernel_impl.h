@@ -26,21 +26,15 @@ inline Status OpKernelConstruction::Describe(TF_OpKernelConstruction* constructi
   bool is_parsed = def_.ParseFromArray(buffer->data, static_cast<int>(buffer->length));
   TF_DeleteBuffer(buffer);
   if (!is_parsed) return errors::Internal("the NodeDef cannot be parsed");
-  TF_Graph* graph = TF_NewGraph();
-  buffer = TF_NewBuffer();
-  TF_GraphGetOpDef(graph, def_.op().c_str(), buffer, status);
-  OpDef op;
-  is_parsed = status.ok() && op.ParseFromArray(buffer->data, static_cast<int>(buffer->length));
-  TF_DeleteBuffer(buffer);
-  TF_DeleteGraph(graph);
-  if (!is_parsed) return errors::Internal("the definition of ", def_.op(), " cannot be read");
-  for (const OpDef::AttrDef& attr : op.attr()) {
+  const OpDef* op;
+  TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(def_.op(), &op));
+  for (const OpDef::AttrDef& attr : op->attr()) {
     if (attr.has_default_value() && !def_.attr().count(attr.name())) {
       (*def_.mutable_attr())[attr.name()] = attr.default_value();
     }
   }
-  TF_RETURN_IF_ERROR(Ranges(op.input_arg(), &input_ranges_, &input_types_));
-  return Ranges(op.output_arg(), &output_ranges_, &output_types_);
+  TF_RETURN_IF_ERROR(Ranges(op->input_arg(), &input_ranges_, &input_types_));
+  return Ranges(op->output_arg(), &output_ranges_, &output_types_);
 }
 
 inline Status OpKernelConstruction::Ranges(

@@ -151,6 +151,7 @@ struct KernelRegistrar {
 }  // namespace register_kernel
 }  // namespace tensorflow
 
+// Brings its own semicolon, so that TF_CALL_REAL_NUMBER_TYPES may repeat it.
 #define REGISTER_KERNEL_BUILDER(kernel, ...) \
   TF_REGISTER_KERNEL_UNIQUE_(__COUNTER__, kernel, __VA_ARGS__)
 #define TF_REGISTER_KERNEL_UNIQUE_(counter, kernel, ...) \
@@ -158,6 +159,6 @@ struct KernelRegistrar {
 #define TF_REGISTER_KERNEL_(counter, kernel, ...)                                         \
   static const ::tensorflow::register_kernel::KernelRegistrar<__VA_ARGS__>                \
       register_kernel##counter TF_ATTRIBUTE_UNUSED(::tensorflow::register_kernel::kernel, \
-                                                   #__VA_ARGS__)
+                                                   #__VA_ARGS__);
 
 #endif  // TENSORFLOW_CORE_FRAMEWORK_REGISTER_KERNEL_H_

@@ -54,7 +54,8 @@ class Tensor {
   int64_t dim_size(int d) const { return shape_.dim_size(d); }
   int64_t NumElements() const { return shape_.num_elements(); }
   bool IsSameSize(const Tensor& other) const { return shape_.IsSameSize(other.shape_); }
-  bool SharesBufferWith(const Tensor& other) const { return owner_ && owner_ == other.owner_; }
+  // Also true for an output of a step that is a fed tensor: the same memory under another owner.
+  bool SharesBufferWith(const Tensor& other) const;
   bool IsInitialized() const { return data_ != nullptr || NumElements() == 0; }
   bool IsAligned() const { return reinterpret_cast<uintptr_t>(data_) % 64 == 0; }
   size_t TotalBytes() const { return static_cast<size_t>(NumElements()) * ElementSize(); }

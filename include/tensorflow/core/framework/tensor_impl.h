@@ -37,6 +37,15 @@ inline void Tensor::Allocate() {
   data_ = static_cast<char*>(TF_TensorData(made));
 }
 
+inline bool Tensor::SharesBufferWith(const Tensor& other) const {
+  if (!owner_ || !other.owner_) return false;
+  if (owner_ == other.owner_) return true;
+  const char* begin = static_cast<const char*>(TF_TensorData(owner_.get()));
+  const char* other_begin = static_cast<const char*>(TF_TensorData(other.owner_.get()));
+  return begin < other_begin + TF_TensorByteSize(other.owner_.get()) &&
+         other_begin < begin + TF_TensorByteSize(owner_.get());
+}
+
 inline Tensor Tensor::FromCTensor(TF_Tensor* tensor) {
   Tensor made(static_cast<DataType>(TF_TensorType(tensor)));
   std::vector<int64_t> dims;

@@ -2,8 +2,10 @@
 #ifndef TENSORFLOW_CORE_GRAPH_GRAPH_H_
 #define TENSORFLOW_CORE_GRAPH_GRAPH_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/c/c_api.h"
@@ -12,6 +14,9 @@
 #include "tensorflow/core/platform/status.h"
 
 namespace tensorflow {
+
+class AttrSlice;
+class WhileContext;
 
 // The address of a Node is that of its TF_Operation; there are no objects of this class.
 class Node {
@@ -44,15 +49,33 @@ class Node {
     TF_DeleteBuffer(buffer);
     return def;
   }
+  // The node's attributes, as GetNodeAttr reads them.
+  AttrSlice attrs() const;
+  std::string DebugString() const { return def().ShortDebugString(); }
+  // The loop that this Exit node belongs to, if BuildWhileLoop made it. Include while_context.h.
+  WhileContext* while_ctx() const;
+
+  bool IsOp() const { return true; }
   bool IsConstant() const { return type_string() == "Const"; }
+  bool IsVariable() const { return type_string() == "Variable" || type_string() == "VariableV2"; }
+  bool IsIdentity() const { return type_string() == "Identity" || type_string() == "RefIdentity"; }
+  bool IsEnter() const { return type_string() == "Enter" || type_string() == "RefEnter"; }
+  bool IsExit() const { return type_string() == "Exit" || type_string() == "RefExit"; }
+  bool IsMerge() const { return type_string() == "Merge" || type_string() == "RefMerge"; }
+  bool IsSwitch() const { return type_string() == "Switch" || type_string() == "RefSwitch"; }
+  bool IsNextIteration() const {
+    return type_string() == "NextIteration" || type_string() == "RefNextIteration";
+  }
+  bool IsLoopCond() const { return type_string() == "LoopCond"; }
 };
 
-// Owns a TF_Graph, or refers to one that somebody else owns.
+// Owns a TF_Graph, or refers to one that is owned elsewhere.
 class Graph {
  public:
   Graph() : graph_(TF_NewGraph()), is_owned_(true) {}
   explicit Graph(TF_Graph* borrowed) : graph_(borrowed), is_owned_(false) {}
   ~Graph() {
+    for (const std::function<void()>& forget : at_end_) forget();
     if (is_owned_) TF_DeleteGraph(graph_);
   }
   Graph(const Graph&) = delete;
@@ -68,6 +91,27 @@ class Graph {
   }
   std::vector<Node*> nodes() const { return op_nodes(); }
   int num_op_nodes() const { return static_cast<int>(op_nodes().size()); }
+  Status IsValidNode(const Node* node) const {
+    if (!node) return errors::InvalidArgument("Node is null");
+    if (TF_GraphOperationByName(graph_, TF_OperationName(node->operation())) != node->operation()) {
+      return errors::InvalidArgument("Node '", node->name(), "' does not belong to this graph");
+    }
+    return OkStatus();
+  }
+  Status IsValidOutputTensor(const Node* node, int index) const {
+    TF_RETURN_IF_ERROR(IsValidNode(node));
+    if (index >= 0 && index < node->num_outputs()) return OkStatus();
+    return errors::OutOfRange("Node '", node->name(), "' (type: '", node->type_string(),
+                              "', num of outputs: ", node->num_outputs(), ") does not have output ",
+                              index);
+  }
+  Status AddFunctionLibrary(const FunctionDefLibrary& library) {
+    GraphDef def;
+    *def.mutable_library() = library;
+    return Import(def);
+  }
+  // |forget| is called before the graph goes.
+  void AtEnd(std::function<void()> forget) { at_end_.push_back(std::move(forget)); }
   Status ToGraphDefWithStatus(GraphDef* def) const {
     TF_Buffer* buffer = TF_NewBuffer();
     CStatus status;
@@ -103,6 +147,7 @@ class Graph {
  private:
   TF_Graph* graph_;
   bool is_owned_;
+  std::vector<std::function<void()>> at_end_;
 };
 
 }  // namespace tensorflow

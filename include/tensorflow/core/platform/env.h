@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -83,6 +84,22 @@ class WritableFile {
   TF_WritableFileHandle* handle_;
 };
 
+struct ThreadOptions {
+  size_t stack_size = 0;  // not used
+  size_t guard_size = 0;  // not used
+  int numa_node = -1;     // not used
+};
+
+// A thread; deleting the object waits until it has ended.
+class Thread {
+ public:
+  explicit Thread(std::function<void()> work) : thread_(std::move(work)) {}
+  ~Thread() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
 class Env {
  public:
   static Env* Default() {
@@ -139,6 +156,26 @@ class Env {
   }
   Status DeleteFile(const std::string& name) { return Call(TF_DeleteFile, name); }
   Status DeleteDir(const std::string& name) { return Call(TF_DeleteDir, name); }
+  // The counts are those of what could not be deleted.
+  Status DeleteRecursively(const std::string& name, int64_t* files, int64_t* folders) {
+    *files = *folders = 0;
+    bool is_folder = IsDirectory(name).ok();
+    std::vector<std::string> names;
+    if (is_folder) TF_RETURN_IF_ERROR(GetChildren(name, &names));
+    for (const std::string& child : names) {
+      int64_t more_files, more_folders;
+      DeleteRecursively(io::JoinPath(name, child), &more_files, &more_folders).IgnoreError();
+      *files += more_files;
+      *folders += more_folders;
+    }
+    Status last = is_folder ? DeleteDir(name) : DeleteFile(name);
+    if (!last.ok()) ++*(is_folder ? folders : files);
+    return last;
+  }
+  Status RenameFile(const std::string& from, const std::string& to) {
+    if (std::rename(from.c_str(), to.c_str()) == 0) return OkStatus();
+    return errors::NotFound(from, "; cannot be renamed to ", to);
+  }
   Status NewWritableFile(const std::string& name, std::unique_ptr<WritableFile>* file) {
     CStatus status;
     TF_WritableFileHandle* handle = nullptr;
@@ -157,6 +194,17 @@ class Env {
   uint64 NowSeconds() const { return TF_NowSeconds(); }
   void SleepForMicroseconds(int64_t micros) {
     std::this_thread::sleep_for(std::chrono::microseconds(micros));
+  }
+  Thread* StartThread(const ThreadOptions&, const std::string&, std::function<void()> work) {
+    return new Thread(std::move(work));
+  }
+  // Runs |work| on a thread of its own.
+  void SchedClosure(std::function<void()> work) { std::thread(std::move(work)).detach(); }
+  void SchedClosureAfter(int64_t micros, std::function<void()> work) {
+    SchedClosure([this, micros, work = std::move(work)] {
+      SleepForMicroseconds(micros);
+      work();
+    });
   }
   bool LocalTempFilename(std::string* name) {
     char* made = TF_GetTempFileName("");

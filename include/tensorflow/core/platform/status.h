@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "tensorflow/c/tf_status.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/platform/types.h"
 #include "tensorflow/core/protobuf/error_codes.pb.h"
 

@@ -28,7 +28,7 @@ class tstring {
   typedef char value_type;
   static constexpr size_t npos = static_cast<size_t>(-1);
 
-  // Refers to characters that somebody else keeps.
+  // Refers to characters that are owned elsewhere.
   struct view {
     view() : data_(nullptr), size_(0) {}
     view(const char* data, size_t size) : data_(data), size_(size) {}

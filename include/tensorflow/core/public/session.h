@@ -63,6 +63,11 @@ class Session {
   virtual Status MakeCallable(const CallableOptions& options, CallableHandle* out_handle) = 0;
   virtual Status RunCallable(CallableHandle handle, const std::vector<Tensor>& feeds,
                              std::vector<Tensor>* fetches, RunMetadata* metadata) = 0;
+  virtual Status RunCallable(CallableHandle handle, const std::vector<Tensor>& feeds,
+                             std::vector<Tensor>* fetches, RunMetadata* metadata,
+                             const thread::ThreadPoolOptions&) {
+    return RunCallable(handle, feeds, fetches, metadata);
+  }
   virtual Status ReleaseCallable(CallableHandle handle) = 0;
 };
 
@@ -78,9 +83,15 @@ class GraphSession : public Session {
   using Session::Create;
   using Session::Extend;
   using Session::Run;
+  using Session::RunCallable;
 
   // Starts the session, so that wrong options are errors of NewSession.
-  Status Start() { return CSession::Start(std::make_shared<Graph>(), options_, &session_); }
+  Status Start() {
+    auto graph = std::make_shared<Graph>();
+    // As in TensorFlow, a graph that only runs may have ops without a shape function.
+    TF_SetRequireShapeInferenceFns(graph->c_graph(), false);
+    return CSession::Start(std::move(graph), options_, &session_);
+  }
 
   Status Create(const GraphDef& graph) override {
     if (has_graph_)

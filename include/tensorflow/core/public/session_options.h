@@ -17,11 +17,7 @@ struct SessionOptions {
 };
 
 namespace thread {
-// Threads belong to the session; these are ignored.
-struct ThreadPoolOptions {
-  void* inter_op_threadpool = nullptr;
-  void* intra_op_threadpool = nullptr;
-};
+struct ThreadPoolOptions;
 }  // namespace thread
 
 }  // namespace tensorflow

@@ -10,17 +10,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/platform/types.h"
 
 namespace tensorflow {
 namespace strings {
-
-using absl::AlphaNum;
-using absl::StrAppend;
-using absl::StrCat;
 
 inline bool safe_strto32(StringPiece text, int32* value) { return absl::SimpleAtoi(text, value); }
 inline bool safe_strto64(StringPiece text, int64* value) { return absl::SimpleAtoi(text, value); }
