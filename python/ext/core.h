@@ -15,8 +15,20 @@
 
 #include "tensorflow/c/c_api.h"
 
-#define RNPY_TYPES 32  // all TF_DataType numbers are smaller
+#define RNPY_TYPES 40  // all TF_DataType numbers are smaller
 #define RNPY_REF 100   // offset from a type to its reference type
+
+// What the scopes in which a thread is give to the nodes that it adds to a graph.
+enum {
+  RNPY_NAME_STACK,        // str: the current prefix without its last '/'
+  RNPY_DEVICE,            // str or None: the device of new nodes
+  RNPY_CONTROLS,          // list of (tuple of Operation, set of Operation created inside)
+  RNPY_COLOCATION,        // tuple of bytes, "loc:@name"; may be empty
+  RNPY_DEVICE_HOOK,       // called with each new Operation, or None
+  RNPY_DEVICE_STACK,      // tuple: what RNPY_DEVICE and RNPY_DEVICE_HOOK are made of
+  RNPY_COLOCATION_STACK,  // tuple: what RNPY_COLOCATION is made of
+  RNPY_SCOPES
+};
 
 // A graph: its names, what new nodes get from the current scopes, and the objects of its nodes.
 typedef struct rnpy_graph_t {
@@ -27,10 +39,11 @@ typedef struct rnpy_graph_t {
   void** map_keys;  // open addressing: TF_Operation* -> index in |ops|
   int32_t* map_values;
   size_t map_capacity;
-  PyObject* name_stack;  // str: the current prefix without its last '/'
-  PyObject* device;      // str or NULL: the device of new nodes
-  PyObject* controls;    // list of (tuple of Operation, set of Operation created inside)
-  PyObject* colocation;  // tuple of bytes, "loc:@name"; may be empty
+  PyObject* scopes[RNPY_SCOPES];  // of the thread |thread|: rnpy_scopes() gives those of the caller
+  uint64_t thread;                // PyThreadState_GetID; 0 before the first call
+  PyObject* parked;               // dict: thread -> tuple, of threads that are in scopes and wait
+  PyObject* fresh;                // tuple: the scopes of a thread that has entered none
+  bool is_per_thread;             // otherwise threads share all scopes but names
   PyObject* attributes;  // dict: attribute -> bytes of an AttrValue that every new node gets
   PyObject* op_types;    // dict: op -> {attribute: bytes}: the same for nodes of one op
   PyObject* hook;        // called with each new Operation, or None
@@ -76,6 +89,8 @@ typedef struct rnpy_state_t {
   PyObject* feed_array;              // (value, number) -> array of that type, converted by NumPy
   PyObject* signature;               // (OpFunction) -> inspect.Signature
   PyObject* documentation;           // (OpFunction) -> str
+  PyObject* explain;                 // (OpFunction, {name: value}, error): raises a better error
+  PyObject* intercept;               // (OpFunction, args, kwargs): what the function returns
   PyObject* default_graph;           // () -> Graph: the default graph
   PyObject* package;                 // str: the package's folder; files below it are not the user's
   PyObject* ndarray;                 // numpy.ndarray; NULL until NumPy is imported
@@ -118,6 +133,18 @@ static inline TF_Output rnpy_tf_output(PyObject* tensor) {
   const rnpy_tensor_t* t = (const rnpy_tensor_t*)tensor;
   return (TF_Output){t->op->oper, t->index};
 }
+// graph_scopes.c
+// Returns the scopes in which the calling thread is, an array of RNPY_SCOPES borrowed objects that
+// is valid until another thread runs. NULL if memory is short.
+PyObject** rnpy_scopes(rnpy_graph_t* graph);
+int rnpy_scopes_init(rnpy_graph_t* graph);
+int rnpy_scopes_traverse(rnpy_graph_t* graph, visitproc visit, void* arg);
+void rnpy_scopes_clear(rnpy_graph_t* graph);
+// Scopes as attributes of a Graph; |which| is a number of the enum.
+PyObject* rnpy_get_scope(rnpy_graph_t* graph, void* which);
+int rnpy_set_scope(rnpy_graph_t* graph, PyObject* value, void* which);
+// _share_no_scopes(): from now on each thread has scopes of its own.
+PyObject* rnpy_share_no_scopes(rnpy_graph_t* graph, PyObject* unused);
 // Applies the scopes of |graph| to a description: device, control inputs, colocation.
 // |inputs| are the edges it reads.
 int rnpy_apply_scopes(rnpy_graph_t* graph, TF_OperationDescription* desc, PyObject* op_type,
@@ -155,12 +182,18 @@ int rnpy_eager_init(PyObject* module);
 int rnpy_tape_init(PyObject* module);
 
 // graph_io.c: GraphDefs, gradients, functions.
+// The manager under which this thread's eager ops run, or NULL. Needs the interpreter lock.
+struct TFE_CancellationManager* rnpy_cancellation(void);
+
 extern PyMethodDef rnpy_graph_io_methods[];
+extern PyMethodDef rnpy_intercept_methods[];  // opcall.c
+extern PyMethodDef rnpy_library_methods[];    // function_library.c
 
 // py_func.c: Python functions as ops. records.c: checksums.
 extern PyMethodDef rnpy_py_func_methods[];
 extern PyMethodDef rnpy_record_methods[];
 extern PyMethodDef rnpy_file_methods[];
 extern PyMethodDef rnpy_cluster_methods[];
+extern PyMethodDef rnpy_cancel_methods[];
 
 #endif  // RUNNEL_PYTHON_CORE_H_

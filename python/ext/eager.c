@@ -4,6 +4,7 @@
 // kernels. The interpreter lock is released while an op runs.
 #include "opfunction.h"
 #include "runnel/session.h"
+#include "tensorflow/c/eager/c_api_experimental.h"
 
 #define FEW 16
 
@@ -87,6 +88,38 @@ static PyObject* tensor_value(rnpy_eager_t* self, PyObject* unused) {
   return rnpy_failed(status, NULL) ? NULL : rnpy_from_tensor(value);
 }
 
+// The value's memory, which must not change.
+static int tensor_buffer(rnpy_eager_t* self, Py_buffer* view, int flags) {
+  view->obj = NULL;
+  if (self->base.dtype == TF_RESOURCE || self->base.dtype == TF_VARIANT) {
+    PyErr_Format(PyExc_BufferError, "Cannot convert a Tensor of dtype %s to a NumPy array.",
+                 self->base.dtype == TF_RESOURCE ? "resource" : "variant");
+    return -1;
+  }
+  if (self->base.dtype == TF_STRING) {  // NumPy then asks for the array of objects
+    PyErr_SetString(PyExc_BufferError, "A Tensor of strings has no memory to view");
+    return -1;
+  }
+  if (flags & PyBUF_WRITABLE) {
+    PyErr_SetString(PyExc_BufferError, "A Tensor cannot be changed");
+    return -1;
+  }
+  PyObject* value = tensor_value(self, NULL);
+  if (!value) {
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_Format(PyExc_BufferError, "%S", error ? error : Py_None);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    return -1;
+  }
+  int result = PyObject_GetBuffer(value, view, flags);
+  if (result == 0) view->readonly = 1;
+  Py_DECREF(value);
+  return result;
+}
+
 static PyObject* tensor_device(rnpy_eager_t* self, void* is_backing) {
   if (is_gone(self)) return NULL;
   TF_Status* status = rnpy_status();
@@ -121,11 +154,9 @@ static PyGetSetDef tensor_getset[] = {
 };
 
 static PyType_Slot tensor_slots[] = {
-    {Py_tp_dealloc, tensor_dealloc},
-    {Py_tp_traverse, tensor_traverse},
-    {Py_tp_methods, tensor_methods},
-    {Py_tp_getset, tensor_getset},
-    {0, NULL},
+    {Py_tp_dealloc, tensor_dealloc},  {Py_tp_traverse, tensor_traverse},
+    {Py_tp_methods, tensor_methods},  {Py_tp_getset, tensor_getset},
+    {Py_bf_getbuffer, tensor_buffer}, {0, NULL},
 };
 
 static PyType_Spec tensor_spec = {
@@ -383,6 +414,8 @@ static PyObject* run(call_t* call) {
   TFE_TensorHandle** handles = count <= FEW ? few : PyMem_Malloc((size_t)count * sizeof *handles);
   if (!handles) return PyErr_NoMemory();
   int found = count;
+  TFE_CancellationManager* stop = rnpy_cancellation();
+  if (stop) TFE_OpSetCancellationManager(call->op, stop, status);
   Py_BEGIN_ALLOW_THREADS;
   TFE_Execute(call->op, handles, &found, status);
   Py_END_ALLOW_THREADS;

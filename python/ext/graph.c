@@ -51,10 +51,11 @@ static PyObject* numbered_name(rnpy_graph_t* graph, PyObject* name, PyObject* ke
 }
 
 PyObject* rnpy_unique_name(rnpy_graph_t* graph, PyObject* name, bool mark) {
-  if (rnpy_graph_sync(graph) < 0) return NULL;
+  PyObject** scopes = rnpy_scopes(graph);
+  if (!scopes || rnpy_graph_sync(graph) < 0) return NULL;
   PyObject* full;
-  if (PyUnicode_GET_LENGTH(graph->name_stack)) {
-    full = PyUnicode_FromFormat("%U/%U", graph->name_stack, name);
+  if (PyUnicode_GET_LENGTH(scopes[RNPY_NAME_STACK])) {
+    full = PyUnicode_FromFormat("%U/%U", scopes[RNPY_NAME_STACK], name);
   } else {
     full = name;
     Py_INCREF(full);
@@ -278,86 +279,27 @@ PyObject* rnpy_edge(rnpy_graph_t* graph, TF_Output output) {
 
 // --- Making a node
 
-// Adds the control inputs of one group, unless an input was created inside the group.
-static int apply_controls(rnpy_graph_t* graph, TF_OperationDescription* desc, PyObject* group,
-                          const TF_Output* inputs, int count) {
-  PyObject* controls = PyTuple_GET_ITEM(group, 0);
-  PyObject* seen = PyTuple_GET_ITEM(group, 1);
-  for (int i = 0; i < count; ++i) {
-    PyObject* op = rnpy_operation(graph, inputs[i].oper);
-    if (!op) return -1;
-    int inside = PySet_Contains(seen, op);
-    Py_DECREF(op);
-    if (inside) return inside < 0 ? -1 : 0;
-  }
-  for (Py_ssize_t c = 0; c < PyTuple_GET_SIZE(controls); ++c) {
-    TF_Operation* oper = ((rnpy_operation_t*)PyTuple_GET_ITEM(controls, c))->oper;
-    bool is_input = false;
-    for (int i = 0; i < count; ++i) is_input |= inputs[i].oper == oper;
-    if (!is_input) TF_AddControlInput(desc, oper);
-  }
-  return 0;
-}
-
-static int apply_attributes(TF_OperationDescription* desc, PyObject* attributes) {
-  Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(attributes, &position, &key, &value)) {
-    const char* name = PyUnicode_AsUTF8(key);
-    if (!name || !PyBytes_Check(value)) return -1;
-    TF_SetAttrValueProto(desc, name, PyBytes_AS_STRING(value), (size_t)PyBytes_GET_SIZE(value),
-                         rnpy_status());
-    if (rnpy_build_failed(rnpy_status())) return -1;
-  }
-  return 0;
-}
-
-static int apply_colocation(TF_OperationDescription* desc, PyObject* names) {
-  Py_ssize_t count = PyTuple_GET_SIZE(names);
-  const void** values = PyMem_Malloc((size_t)count * sizeof *values);
-  size_t* lengths = PyMem_Malloc((size_t)count * sizeof *lengths);
-  if (values && lengths) {
-    for (Py_ssize_t i = 0; i < count; ++i) {
-      values[i] = PyBytes_AS_STRING(PyTuple_GET_ITEM(names, i));
-      lengths[i] = (size_t)PyBytes_GET_SIZE(PyTuple_GET_ITEM(names, i));
-    }
-    TF_SetAttrStringList(desc, "_class", values, lengths, (int)count);
-  } else {
-    PyErr_NoMemory();
-  }
-  int outcome = values && lengths ? 0 : -1;
-  PyMem_Free(values);
-  PyMem_Free(lengths);
-  return outcome;
-}
-
-int rnpy_apply_scopes(rnpy_graph_t* graph, TF_OperationDescription* desc, PyObject* op_type,
-                      const TF_Output* inputs, int count) {
-  if (graph->device && graph->device != Py_None) {
-    const char* device = PyUnicode_AsUTF8(graph->device);
-    if (!device) return -1;
-    TF_SetDevice(desc, device);
-  }
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(graph->controls); ++i)
-    if (apply_controls(graph, desc, PyList_GET_ITEM(graph->controls, i), inputs, count) < 0)
-      return -1;
-  if (PyDict_GET_SIZE(graph->attributes) && apply_attributes(desc, graph->attributes) < 0)
-    return -1;
-  if (PyDict_GET_SIZE(graph->op_types)) {
-    PyObject* attributes = PyDict_GetItemWithError(graph->op_types, op_type);
-    if (attributes ? apply_attributes(desc, attributes) < 0 : PyErr_Occurred() != NULL) return -1;
-  }
-  if (PyTuple_GET_SIZE(graph->colocation) && apply_colocation(desc, graph->colocation) < 0)
-    return -1;
-  return 0;
-}
-
 void rnpy_abandon(TF_OperationDescription* desc) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   TF_AddInput(desc, (TF_Output){NULL, 0});  // no such node: the description fails and is freed
   TF_FinishOperation(desc, rnpy_status());
   PyErr_Restore(type, value, traceback);
+}
+
+static bool seen_by_controls(PyObject* controls, PyObject* op) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(controls); ++i)
+    if (PySet_Add(PyTuple_GET_ITEM(PyList_GET_ITEM(controls, i), 1), op) < 0) return false;
+  return true;
+}
+
+static bool call_hook(PyObject* hook, PyObject* op) {
+  if (hook == Py_None) return true;
+  Py_INCREF(hook);  // it may leave its scope
+  PyObject* answer = PyObject_CallOneArg(hook, op);
+  Py_DECREF(hook);
+  Py_XDECREF(answer);
+  return answer != NULL;
 }
 
 PyObject* rnpy_finish(rnpy_graph_t* graph, TF_OperationDescription* desc) {
@@ -378,18 +320,10 @@ PyObject* rnpy_finish(rnpy_graph_t* graph, TF_OperationDescription* desc) {
     op = rnpy_operation(graph, oper);  // others were added on another thread
   }
   if (!op) return NULL;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(graph->controls); ++i) {
-    PyObject* seen = PyTuple_GET_ITEM(PyList_GET_ITEM(graph->controls, i), 1);
-    if (PySet_Add(seen, op) < 0) {
-      Py_DECREF(op);
-      return NULL;
-    }
-  }
-  if (graph->hook != Py_None) {
-    PyObject* answer = PyObject_CallOneArg(graph->hook, op);
-    Py_XDECREF(answer);
-    if (!answer) Py_CLEAR(op);
-  }
+  PyObject** scopes = rnpy_scopes(graph);
+  if (!scopes || !seen_by_controls(scopes[RNPY_CONTROLS], op) ||
+      !call_hook(scopes[RNPY_DEVICE_HOOK], op) || !call_hook(graph->hook, op))
+    Py_CLEAR(op);
   return op;
 }
 
@@ -399,20 +333,17 @@ static int graph_traverse(rnpy_graph_t* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(self->names);
   Py_VISIT(self->ops);
-  Py_VISIT(self->controls);
-  Py_VISIT(self->colocation);
   Py_VISIT(self->attributes);
   Py_VISIT(self->op_types);
   Py_VISIT(self->hook);
   Py_VISIT(self->capture);
-  return 0;
+  return rnpy_scopes_traverse(self, visit, arg);
 }
 
 static int graph_clear(rnpy_graph_t* self) {
   Py_CLEAR(self->names);
   Py_CLEAR(self->ops);
-  Py_CLEAR(self->controls);
-  Py_CLEAR(self->colocation);
+  rnpy_scopes_clear(self);
   Py_CLEAR(self->attributes);
   Py_CLEAR(self->op_types);
   Py_CLEAR(self->hook);
@@ -424,8 +355,6 @@ static void graph_dealloc(rnpy_graph_t* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   graph_clear(self);
-  Py_CLEAR(self->name_stack);
-  Py_CLEAR(self->device);
   PyMem_Free(self->map_keys);
   PyMem_Free(self->map_values);
   TF_DeleteGraph(self->graph);
@@ -440,17 +369,14 @@ static PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
   self->graph = TF_NewGraph();
   self->names = PyDict_New();
   self->ops = PyList_New(0);
-  self->controls = PyList_New(0);
-  self->name_stack = PyUnicode_FromString("");
-  self->colocation = PyTuple_New(0);
   self->attributes = PyDict_New();
   self->op_types = PyDict_New();
   Py_INCREF(Py_None);
   self->hook = Py_None;
   Py_INCREF(Py_None);
   self->capture = Py_None;
-  if (!self->graph || !self->names || !self->ops || !self->controls || !self->name_stack ||
-      !self->colocation || !self->attributes || !self->op_types) {
+  if (!self->graph || !self->names || !self->ops || !self->attributes || !self->op_types ||
+      rnpy_scopes_init(self) < 0) {
     Py_DECREF(self);
     if (!PyErr_Occurred()) PyErr_NoMemory();
     return NULL;
@@ -492,20 +418,27 @@ static PyMethodDef graph_methods[] = {
     {"get_operations", (PyCFunction)graph_operations, METH_NOARGS,
      "Returns all operations in the order of creation."},
     {"_find", (PyCFunction)graph_find, METH_O, "Returns the operation of that name, or None."},
+    {"_share_no_scopes", (PyCFunction)rnpy_share_no_scopes, METH_NOARGS,
+     "From now on each thread has scopes of its own, which begin with the current ones."},
     {NULL, NULL, 0, NULL},
 };
 
+#define SCOPE(name, which) \
+  { name, (getter)rnpy_get_scope, (setter)rnpy_set_scope, NULL, (void*)(intptr_t)(which) }
 static PyGetSetDef graph_getset[] = {
+    SCOPE("_name_stack", RNPY_NAME_STACK),
+    SCOPE("_device_string", RNPY_DEVICE),
+    SCOPE("_control_stack", RNPY_CONTROLS),
+    SCOPE("_colocation", RNPY_COLOCATION),
+    SCOPE("_device_hook", RNPY_DEVICE_HOOK),
+    SCOPE("_device_stack", RNPY_DEVICE_STACK),
+    SCOPE("_colocation_stack", RNPY_COLOCATION_STACK),
     {"_last_id", (getter)graph_count, NULL, "The number of operations.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMemberDef graph_members[] = {
     {"_names_in_use", T_OBJECT, offsetof(rnpy_graph_t, names), READONLY, NULL},
-    {"_name_stack", T_OBJECT, offsetof(rnpy_graph_t, name_stack), 0, NULL},
-    {"_device_string", T_OBJECT, offsetof(rnpy_graph_t, device), 0, NULL},
-    {"_control_stack", T_OBJECT_EX, offsetof(rnpy_graph_t, controls), 0, NULL},
-    {"_colocation", T_OBJECT_EX, offsetof(rnpy_graph_t, colocation), 0, NULL},
     {"_attributes", T_OBJECT_EX, offsetof(rnpy_graph_t, attributes), 0, NULL},
     {"_op_type_attributes", T_OBJECT_EX, offsetof(rnpy_graph_t, op_types), 0, NULL},
     {"_hook", T_OBJECT, offsetof(rnpy_graph_t, hook), 0, NULL},
@@ -684,9 +617,13 @@ static PyObject* operation_update_input(rnpy_operation_t* self, PyObject* args) 
     PyErr_SetString(PyExc_TypeError, "An input must be a Tensor");
     return NULL;
   }
+  if (((rnpy_tensor_t*)tensor)->op->graph != self->graph) {
+    PyErr_Format(PyExc_ValueError, "%S must be from the same graph as %R.", tensor, self);
+    return NULL;
+  }
   TF_UpdateEdge(self->graph->graph, rnpy_tf_output(tensor), (TF_Input){self->oper, index},
                 rnpy_status());
-  if (rnpy_build_failed(rnpy_status())) return NULL;
+  if (rnpy_failed(rnpy_status(), NULL)) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -877,8 +814,7 @@ static PyObject* tensor_consumers(rnpy_tensor_t* self, PyObject* unused) {
   if (list) count = TF_OperationOutputConsumers(output, inputs, count);
   for (int i = 0; list && i < count; ++i) {
     PyObject* op = rnpy_operation(self->op->graph, inputs[i].oper);
-    int known = op ? PySequence_Contains(list, op) : -1;
-    if (known < 0 || (!known && PyList_Append(list, op) < 0)) Py_CLEAR(list);
+    if (!op || PyList_Append(list, op) < 0) Py_CLEAR(list);
     Py_XDECREF(op);
   }
   PyMem_Free(inputs);
@@ -904,7 +840,7 @@ static PyMethodDef tensor_methods[] = {
     {"_set_handle_data", (PyCFunction)tensor_set_handle_data, METH_O,
      "Says what is behind a resource handle: a serialized HandleData."},
     {"consumers", (PyCFunction)tensor_consumers, METH_NOARGS,
-     "Returns the Operations that read it."},
+     "Returns the Operations that read it, once per input that does."},
     {"_constant_value", (PyCFunction)tensor_constant, METH_NOARGS,
      "Returns the constant value or None."},
     {NULL, NULL, 0, NULL},

@@ -103,9 +103,7 @@ static PyObject* import_graph_def(PyObject* self, PyObject* args) {
   rnpy_graph_t* graph = (rnpy_graph_t*)graph_object;
   TF_ImportGraphDefOptions* options = TF_NewImportGraphDefOptions();
   TF_ImportGraphDefOptionsSetPrefix(options, prefix);
-  TF_ImportGraphDefOptionsSetUniquifyNames(options, prefix[0] == 0);
-  if (graph->device && graph->device != Py_None)
-    TF_ImportGraphDefOptionsSetDefaultDevice(options, PyUnicode_AsUTF8(graph->device));
+  TF_ImportGraphDefOptionsSetUniquifyNames(options, true);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(controls); ++i)
     TF_ImportGraphDefOptionsAddControlDependency(
         options, ((rnpy_operation_t*)PyList_GET_ITEM(controls, i))->oper);
@@ -370,109 +368,6 @@ static PyObject* register_gradient(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// --- Functions
-
-static int outputs_of(PyObject* list, TF_Output* out) {
-  rn_edge_t* edges = (rn_edge_t*)out;
-  return edges_of(list, edges);
-}
-
-// define_function(into graph, name, body graph, inputs, outputs, output names or None): adds the
-// whole body to the library of the graph.
-static PyObject* define_function(PyObject* self, PyObject* args) {
-  (void)self;
-  PyObject *into, *body, *inputs, *outputs, *names;
-  const char* name;
-  if (!PyArg_ParseTuple(args, "O!sO!O!O!O", rnpy.graph_type, &into, &name, rnpy.graph_type, &body,
-                        &PyList_Type, &inputs, &PyList_Type, &outputs, &names))
-    return NULL;
-  size_t in_count = (size_t)PyList_GET_SIZE(inputs), out_count = (size_t)PyList_GET_SIZE(outputs);
-  TF_Output* edges = PyMem_Calloc(in_count + out_count + 1, sizeof *edges);
-  const char** texts = PyMem_Calloc(out_count + 1, sizeof *texts);
-  bool ok = edges && texts && outputs_of(inputs, edges) == 0 &&
-            outputs_of(outputs, edges + in_count) == 0;
-  for (size_t i = 0; ok && names != Py_None && i < out_count; ++i) {
-    PyObject* item = PySequence_GetItem(names, (Py_ssize_t)i);
-    texts[i] = item ? PyUnicode_AsUTF8(item) : NULL;
-    Py_XDECREF(item);  // |names| holds a reference
-    ok = texts[i] != NULL;
-  }
-  TF_Function* function = NULL;
-  if (ok) {
-    function = TF_GraphToFunction(((rnpy_graph_t*)body)->graph, name, 0, -1, NULL, (int)in_count,
-                                  edges, (int)out_count, edges + in_count,
-                                  names != Py_None ? texts : NULL, NULL, NULL, rnpy_status());
-    ok = !rnpy_build_failed(rnpy_status());
-  }
-  if (ok) {
-    TF_GraphCopyFunction(((rnpy_graph_t*)into)->graph, function, NULL, rnpy_status());
-    ok = !rnpy_build_failed(rnpy_status());
-  }
-  TF_DeleteFunction(function);
-  PyMem_Free(edges);
-  PyMem_Free(texts);
-  if (!ok) return NULL;
-  Py_RETURN_NONE;
-}
-
-static PyObject* function_def(TF_Function* function) {
-  TF_Buffer* buffer = TF_NewBuffer();
-  TF_FunctionToFunctionDef(function, buffer, rnpy_status());
-  if (rnpy_failed(rnpy_status(), NULL)) {
-    TF_DeleteBuffer(buffer);
-    return NULL;
-  }
-  return rnpy_take_buffer(buffer);
-}
-
-// Adds a function to the dict |found|, unless its name is in the set |known|.
-static bool add_unknown(TF_Function* function, PyObject* known, PyObject* found) {
-  PyObject* name = PyUnicode_FromString(TF_FunctionName(function));
-  int is_known = name && known ? PySet_Contains(known, name) : 0;
-  PyObject* bytes = name && is_known == 0 ? function_def(function) : NULL;
-  bool ok = is_known == 1 || (bytes && PyDict_SetItem(found, name, bytes) == 0);
-  Py_XDECREF(bytes);
-  Py_XDECREF(name);
-  return ok;
-}
-
-// functions_of(graph[, names to leave out]): {name: FunctionDef's bytes}
-static PyObject* functions_of(PyObject* self, PyObject* args) {
-  (void)self;
-  PyObject* graph_object;
-  PyObject* known = NULL;
-  if (!PyArg_ParseTuple(args, "O!|O!", rnpy.graph_type, &graph_object, &PySet_Type, &known)) {
-    return NULL;
-  }
-  TF_Graph* graph = ((rnpy_graph_t*)graph_object)->graph;
-  int count = TF_GraphNumFunctions(graph);
-  TF_Function** functions = PyMem_Calloc((size_t)count + 1, sizeof(TF_Function*));
-  if (!functions) return PyErr_NoMemory();
-  count = TF_GraphGetFunctions(graph, functions, count, rnpy_status());
-  PyObject* found = rnpy_failed(rnpy_status(), NULL) ? NULL : PyDict_New();
-  for (int i = 0; i < count; ++i) {
-    if (found && !add_unknown(functions[i], known, found)) Py_CLEAR(found);
-    TF_DeleteFunction(functions[i]);
-  }
-  PyMem_Free(functions);
-  return found;
-}
-
-// add_function_def(graph, bytes): into the graph's library.
-static PyObject* add_function_def(PyObject* self, PyObject* args) {
-  (void)self;
-  PyObject* graph;
-  const char* bytes;
-  Py_ssize_t size;
-  if (!PyArg_ParseTuple(args, "O!y#", rnpy.graph_type, &graph, &bytes, &size)) return NULL;
-  TF_Function* function = TF_FunctionImportFunctionDef(bytes, (size_t)size, rnpy_status());
-  if (rnpy_build_failed(rnpy_status())) return NULL;
-  TF_GraphCopyFunction(((rnpy_graph_t*)graph)->graph, function, NULL, rnpy_status());
-  TF_DeleteFunction(function);
-  if (rnpy_build_failed(rnpy_status())) return NULL;
-  Py_RETURN_NONE;
-}
-
 PyMethodDef rnpy_graph_io_methods[] = {
     {"to_graph_def", to_graph_def, METH_O, "Returns the bytes of a graph's GraphDef."},
     {"import_graph_def", import_graph_def, METH_VARARGS, "Adds a GraphDef to a graph."},
@@ -480,8 +375,5 @@ PyMethodDef rnpy_graph_io_methods[] = {
     {"rule_read", rule_read, METH_VARARGS, "Returns a tensor as a gradient rule reads it."},
     {"rule_anchor", rule_anchor, METH_O, "Returns what a rule's constants wait for."},
     {"register_gradient", register_gradient, METH_VARARGS, "Registers a gradient function."},
-    {"define_function", define_function, METH_VARARGS, "Makes a graph a function of another."},
-    {"functions_of", functions_of, METH_VARARGS, "Returns the FunctionDefs of a graph by name."},
-    {"add_function_def", add_function_def, METH_VARARGS, "Adds a FunctionDef to a graph."},
     {NULL, NULL, 0, NULL},
 };

@@ -94,6 +94,8 @@ static PyObject* register_names(PyObject* self, PyObject* args, PyObject* kwargs
       {"feed_array", &rnpy.feed_array},
       {"signature", &rnpy.signature},
       {"documentation", &rnpy.documentation},
+      {"explain", &rnpy.explain},
+      {"intercept", &rnpy.intercept},
       {"default_graph", &rnpy.default_graph},
       {"package", &rnpy.package},
   };
@@ -207,10 +209,13 @@ PyMODINIT_FUNC PyInit__core(void) {
       rnpy_function_init(module) < 0 || rnpy_session_init(module) < 0 ||
       rnpy_eager_init(module) < 0 || rnpy_tape_init(module) < 0 ||
       PyModule_AddFunctions(module, rnpy_graph_io_methods) < 0 ||
+      PyModule_AddFunctions(module, rnpy_library_methods) < 0 ||
+      PyModule_AddFunctions(module, rnpy_intercept_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_py_func_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_record_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_file_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_cluster_methods) < 0 ||
+      PyModule_AddFunctions(module, rnpy_cancel_methods) < 0 ||
       PyModule_AddStringConstant(module, "version", rn_version()) < 0 ||
       PyModule_AddStringConstant(module, "tf_version", TF_Version()) < 0) {
     Py_DECREF(module);

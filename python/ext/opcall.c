@@ -252,9 +252,77 @@ static void end(rnpy_call_t* call) {
   if (call->edges != call->few) PyMem_Free(call->edges);
 }
 
+// Replaces an error by one that says which argument is wrong, if Python finds it.
+static void explain(const rnpy_call_t* call) {
+  if (!rnpy.explain ||
+      !(PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError)))
+    return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const rnpy_function_t* f = call->function;
+  PyObject* given = PyDict_New();
+  for (int i = 0; given && i < f->param_count - 1; ++i)
+    if (call->values[i] && PyDict_SetItem(given, f->params[i], call->values[i]) < 0)
+      Py_CLEAR(given);
+  PyObject* answer =
+      given ? PyObject_CallFunction(rnpy.explain, "OOO", (PyObject*)f, given, value) : NULL;
+  Py_XDECREF(given);
+  if (!answer) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return;
+  }
+  Py_DECREF(answer);
+  PyErr_Restore(type, value, traceback);
+}
+
+// Whether Python is told of this thread's operations (eager/op_callbacks.py).
+static _Thread_local bool intercepts;
+
+// intercept_ops(bool): returns the previous value.
+static PyObject* intercept_ops(PyObject* self, PyObject* value) {
+  (void)self;
+  int wanted = PyObject_IsTrue(value);
+  if (wanted < 0) return NULL;
+  PyObject* before = PyBool_FromLong(intercepts);
+  intercepts = wanted != 0;
+  return before;
+}
+
+static PyObject* intercepts_ops(PyObject* self, PyObject* unused) {
+  (void)self, (void)unused;
+  return PyBool_FromLong(intercepts);
+}
+
+PyMethodDef rnpy_intercept_methods[] = {
+    {"intercept_ops", intercept_ops, METH_O, "Whether Python is told of this thread's operations."},
+    {"intercepts_ops", intercepts_ops, METH_NOARGS, "Tells whether Python is told of them."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyObject* intercepted(PyObject* f, PyObject* const* args, Py_ssize_t count,
+                             PyObject* names) {
+  PyObject* list = PyTuple_New(count);
+  PyObject* dict = list ? PyDict_New() : NULL;
+  for (Py_ssize_t i = 0; dict && i < count; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(list, i, args[i]);
+  }
+  for (Py_ssize_t i = 0; dict && names && i < PyTuple_GET_SIZE(names); ++i)
+    if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), args[count + i]) < 0) Py_CLEAR(dict);
+  PyObject* answer =
+      dict ? PyObject_CallFunctionObjArgs(rnpy.intercept, f, list, dict, NULL) : NULL;
+  Py_XDECREF(dict);
+  Py_XDECREF(list);
+  return answer;
+}
+
 PyObject* rnpy_graph_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   rnpy_function_t* f = (rnpy_function_t*)self;
   Py_ssize_t count = PyVectorcall_NARGS(flags);
+  if (rnpy.intercept && intercepts) return intercepted(self, args, count, names);
   PyObject* current = rnpy_current();
   if (!current) return NULL;
   if (current == Py_None) return rnpy_eager_call(f, args, count, names);
@@ -266,6 +334,7 @@ PyObject* rnpy_graph_call(PyObject* self, PyObject* const* args, size_t flags, P
     if (choose_name(&call) == 0) {
       PyObject* op = rnpy_add_inputs(&call) == 0 ? build(&call) : NULL;
       if (op) answer = results(f, op);
+      if (!op) explain(&call);
       Py_XDECREF(op);
     }
     Py_DECREF(call.graph);
@@ -333,7 +402,7 @@ PyObject* rnpy_graph_create(rnpy_function_t* f, PyObject* args) {
     for (int i = f->input_count; i < f->param_count - 1; ++i)
       call.values[i] = PyDict_GetItemWithError(attrs, f->params[i]);
     if (!PyErr_Occurred() && choose_name(&call) == 0 && rnpy_add_inputs(&call) == 0)
-      op = build(&call);
+      op = add_node(&call);  // only the functions of ops colocate nodes with references
   }
   for (int i = 0; i < f->input_count; ++i) Py_XDECREF(spreaded[i]);
   Py_DECREF(flat);

@@ -53,8 +53,10 @@ static int type_mismatch(const rnpy_call_t* call, const rnpy_arg_t* arg, int fou
 // Constants made of values are named after the node and the argument.
 static int enter_scope(rnpy_call_t* call) {
   if (call->scope) return 0;
-  call->scope = call->graph->name_stack;
-  call->graph->name_stack = call->name;
+  PyObject** scopes = rnpy_scopes(call->graph);
+  if (!scopes) return -1;
+  call->scope = scopes[RNPY_NAME_STACK];
+  scopes[RNPY_NAME_STACK] = call->name;
   Py_INCREF(call->name);
   PyObject* setter = (PyObject*)call->graph;
   if (rnpy_current() != setter) {
@@ -67,22 +69,26 @@ static int enter_scope(rnpy_call_t* call) {
 }
 
 static void leave_scope(rnpy_call_t* call) {
+  if (!call->scope && !call->before) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
   if (call->scope) {
-    Py_DECREF(call->graph->name_stack);
-    call->graph->name_stack = call->scope;
-    call->scope = NULL;
+    PyObject** scopes = rnpy_scopes(call->graph);
+    if (scopes) {
+      Py_SETREF(scopes[RNPY_NAME_STACK], call->scope);
+      call->scope = NULL;
+    }
+    Py_CLEAR(call->scope);
   }
   if (call->before) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
     PyObject* module = PyImport_ImportModule("runnel._core");
     PyObject* answer =
         module ? PyObject_CallMethod(module, "set_current", "O", call->before) : NULL;
     Py_XDECREF(answer);
     Py_XDECREF(module);
     Py_CLEAR(call->before);
-    if (type) PyErr_Restore(type, value, traceback);
   }
+  if (type) PyErr_Restore(type, value, traceback);
 }
 
 static PyObject* call_convert(const rnpy_arg_t* arg, PyObject* value, PyObject* dtype,

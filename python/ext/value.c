@@ -122,8 +122,12 @@ static uint16_t to_bfloat16(float value) {
 static int wrong_type(PyObject* value, int dtype) {
   PyObject* name = rnpy_dtype(dtype) ? PyObject_GetAttrString(rnpy_dtype(dtype), "name") : NULL;
   if (name) {
-    PyErr_Format(PyExc_TypeError, "Expected %U, got %R of type '%s' instead.", name, value,
-                 Py_TYPE(value)->tp_name);
+    if (rnpy_current() == Py_None) {
+      PyErr_Format(PyExc_TypeError, "Cannot convert %R to EagerTensor of dtype %U", value, name);
+    } else if (!PyErr_Occurred()) {
+      PyErr_Format(PyExc_TypeError, "Expected %U, but got %S of type '%s'.", name, value,
+                   Py_TYPE(value)->tp_name);
+    }
     Py_DECREF(name);
   }
   return -1;
@@ -538,7 +542,8 @@ TF_Tensor* rnpy_to_tensor(PyObject* value, int dtype, bool may_share) {
       if (!nest.is_foreign) return NULL;
       PyErr_Clear();
     }
-    if (!nest.is_foreign) return from_nest(value, &nest, dtype);
+    // Only NumPy's extension types round to types of 8 bits and less.
+    if (!nest.is_foreign && dtype < TF_FLOAT8_E5M2) return from_nest(value, &nest, dtype);
     return from_foreign(value, dtype, may_share);
   }
   Py_buffer view;

@@ -58,7 +58,7 @@ from runnel.ops.math_ops import *
 __version__ = "1.15.5"  # the version of the API; tf.runnel_version is Runnel's
 VERSION = __version__
 runnel_version = _core.version
-GIT_VERSION = COMPILER_VERSION = "runnel-" + _core.version
+GIT_VERSION = COMPILER_VERSION = __git_version__ = __compiler_version__ = "runnel-" + _core.version
 newaxis = None
 
 from runnel.core import plugins as _plugins

@@ -5,3 +5,4 @@ from typing import Any
 MESSAGES: dict[str, tuple[Any, ...]]
 ENUMS: dict[str, tuple[tuple[str, int], ...]]
 ONEOFS: dict[str, tuple[str, ...]]
+PACKAGES: dict[str, str]

@@ -12,6 +12,7 @@ core.graph_io: NodeDef AttrValue MetaGraphDef NameAttrList TensorInfo Event Summ
 core.graph_io: LogMessage SessionLog make_tensor_proto make_ndarray MakeNdarray
 core.module: Module
 core.plugins: load_file_system_library load_library load_op_library load_pluggable_device_library
+graph.session_handles: delete_session_tensor get_session_handle get_session_tensor
 core.tensor_util: get_static_value is_symbolic_tensor
 core.v2_switches: control_flow_v2_enabled disable_control_flow_v2 disable_tensor_equality disable_v2_behavior
 core.v2_switches: disable_v2_tensorshape enable_control_flow_v2 enable_tensor_equality enable_v2_behavior
@@ -23,13 +24,15 @@ core.versions: CXX_VERSION MONOLITHIC_BUILD
 eager.backprop: GradientTape custom_gradient recompute_grad grad_pass_through
 eager.context: enable_eager_execution disable_eager_execution executing_eagerly_outside_functions
 eager.def_function: function
+eager.wrap_function: wrap_function
 eager.eager_script: py_function
-io.io_ops: ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader
+io.io_ops: LMDBReader ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader
 io.parsing_ops: VarLenFeature FixedLenFeature FixedLenSequenceFeature SparseFeature parse_example parse_single_example
 io.parsing_ops: parse_single_sequence_example decode_raw decode_csv parse_tensor serialize_tensor
 linalg.linalg_ops: cholesky_solve svd self_adjoint_eig self_adjoint_eigvals matrix_solve_ls
 logging: get_logger
 nn.nn_dilation: required_space_to_batch_paddings
+ops.batching: nondifferentiable_batch_function
 ops.check_ops: assert_equal assert_none_equal assert_less assert_less_equal assert_greater assert_greater_equal
 ops.check_ops: assert_positive assert_negative assert_non_negative assert_non_positive assert_near assert_type
 ops.check_ops: assert_rank assert_rank_at_least assert_rank_in assert_integer assert_scalar assert_same_float_dtype
@@ -89,5 +92,5 @@ SUBMODULES = frozenset("""
 app audio autograph bitwise compat config contrib data debugging distribute distributions dtypes errors estimator experimental
 feature_column flags gfile graph_util image initializers io keras layers linalg logging lookup losses manip math
 metrics mixed_precision nest nn python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse
-spectral strings summary sysconfig test train version
+spectral strings summary sysconfig test train user_ops version
 """.split())

@@ -21,7 +21,8 @@ class LogicalDeviceConfiguration(collections.namedtuple("LogicalDeviceConfigurat
 
 
 _state: dict = {"soft_device_placement": None, "inter": 0, "intra": 0, "jit": None, "options": {}, "visible": None,
-                "logical": {}, "growth": {}, "physical": None, "run_eagerly": False, "is_deterministic": False}
+                "logical": {}, "growth": {}, "physical": None, "run_eagerly": False, "is_deterministic": False, "policy": None, "async": False}
+_POLICIES = ("explicit", "warn", "silent", "silent_for_int32")  # by number
 
 
 def _devices():
@@ -207,7 +208,9 @@ def get_inter_op_parallelism_threads():
 
 
 def set_inter_op_parallelism_threads(num_threads):
-    """Sets the number of threads that run operations."""
+    """Sets the number of threads that run operations. Raises RuntimeError once eager execution has started with another one."""
+    if int(num_threads) != _state["inter"]:
+        _check_not_started("Inter op parallelism")
     _state["inter"] = int(num_threads)
 
 
@@ -217,7 +220,9 @@ def get_intra_op_parallelism_threads():
 
 
 def set_intra_op_parallelism_threads(num_threads):
-    """Sets the number of threads within an operation."""
+    """Sets the number of threads within an operation. Raises RuntimeError once eager execution has started with another one."""
+    if int(num_threads) != _state["intra"]:
+        _check_not_started("Intra op parallelism")
     _state["intra"] = int(num_threads)
 
 
@@ -233,7 +238,7 @@ def set_jit(enabled):
 
 def get_experimental_options():
     """Returns the options of set_experimental_options."""
-    return dict(_state["options"])
+    return {**_state["options"], **{name: _state["options"].get(name, False) for name in ("disable_model_pruning", "disable_meta_optimizer")}}
 
 
 def set_experimental_options(options):
@@ -308,12 +313,13 @@ def is_op_determinism_enabled():
 def get_memory_info(device):
     """Returns {"current": bytes in use, "peak": the most that were} of a device such as "GPU:0"."""
     from runnel import _core
-    found = re.fullmatch(r"(?:/device:)?([A-Za-z]+):(\d+)", device)
+    found = re.fullmatch(r"((?:/(?:job|replica|task):[^/]+)*)/?(?:device:)?([A-Za-z]\w*):(\d+)", device)
     if not found:
         raise ValueError("Failed parsing device name: '%s'. Note a valid device string should at least contain a "
                          "device type and a device index, like \"GPU:0\"." % device)
-    name = "/device:%s:%s" % (found.group(1).upper(), found.group(2))
-    if not any(full.endswith(name) for full, _ in _devices()):
+    name = "/device:%s:%s" % (found.group(2).upper(), found.group(3))
+    task = re.findall(r"/[^/]+", found.group(1))
+    if not any(full.endswith(name) and all(part + "/" in full for part in task) for full, _ in _devices()):
         raise ValueError("No matching devices found for '%s'" % device)
     current, peak = _core.eager_memory(name) if "GPU" in name else (0, 0)
     return {"current": current, "peak": peak}
@@ -340,11 +346,13 @@ def tensor_float_32_execution_enabled():
 
 
 def enable_mlir_bridge():
-    """Does nothing: there is no such bridge."""
+    """Sets a flag of the context's ConfigProto that has no effect: there is no such bridge."""
+    _state["mlir"] = True
 
 
 def disable_mlir_bridge():
-    """Does nothing: there is no such bridge."""
+    """Takes back enable_mlir_bridge."""
+    _state["mlir"] = False
 
 
 def set_log_device_placement(enabled):
@@ -378,6 +386,42 @@ def sync_devices():
     context.async_wait()
 
 
+def get_synchronous_execution():
+    """Tells whether eager operations have run when they return."""
+    return not _state["async"]
+
+
+def set_synchronous_execution(enable):
+    """Sets whether eager operations have run when they return. It has an effect before eager execution starts."""
+    _state["async"] = not enable
+
+
+def get_device_policy():
+    """Returns what happens to inputs on other devices: "explicit", "warn", "silent" or "silent_for_int32"."""
+    return _state["policy"] or "silent"
+
+
+def set_device_policy(device_policy):
+    """Sets what happens to inputs on other devices, before eager execution starts; None is "silent"."""
+    if device_policy not in (None, *_POLICIES):
+        raise ValueError("Invalid argument `device_policy`: %r. Please refer to https://www.tensorflow.org/api_docs/python/tf/config/experimental/"
+                         "set_device_policy for valid `device_policy` arguments." % (device_policy,))
+    _state["policy"] = device_policy
+
+
+def device_policy_number():
+    """Returns get_device_policy as one of DEVICE_PLACEMENT_*."""
+    return _POLICIES.index(get_device_policy())
+
+
+def forget_settings():
+    """For tests: all settings are what they are at the start."""
+    forget_devices()
+    _state["options"].clear()
+    _state.update(soft_device_placement=None, inter=0, intra=0, jit=None, policy=None, mlir=None, log_placement=False)
+    _state["async"] = False
+
+
 experimental = _Part(
     "experimental",
     list_physical_devices=list_physical_devices, list_logical_devices=list_logical_devices,
@@ -387,8 +431,12 @@ experimental = _Part(
     get_virtual_device_configuration=get_logical_device_configuration,
     set_virtual_device_configuration=set_logical_device_configuration,
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
-    get_synchronous_execution=lambda: True, set_synchronous_execution=lambda enable: None,
-    get_device_policy=lambda: "silent", set_device_policy=lambda policy: None)
+    get_synchronous_execution=get_synchronous_execution, set_synchronous_execution=set_synchronous_execution,
+    get_device_policy=get_device_policy, set_device_policy=set_device_policy)
+
+# Their names in tensorflow.python.framework.config
+get_optimizer_jit, set_optimizer_jit = get_jit, set_jit
+get_optimizer_experimental_options, set_optimizer_experimental_options = get_experimental_options, set_experimental_options
 
 
 def session_config():
@@ -406,6 +454,23 @@ def session_config():
     config.intra_op_parallelism_threads = _state["intra"]
     if changes_gpus:
         gpu_options(config)
+    return config
+
+
+def context_config():
+    """Returns the ConfigProto of eager execution with every setting, also those that are at their defaults."""
+    from runnel.core.protobuf import message_class
+    config = eager_config() or message_class("ConfigProto")()
+    if not config.device_count:
+        for kind in ("CPU", "GPU"):
+            config.device_count[kind] = len(list_physical_devices(kind))
+    config.allow_soft_placement = get_soft_device_placement()
+    config.log_device_placement = get_log_device_placement()
+    config.inter_op_parallelism_threads = _state["inter"]
+    config.intra_op_parallelism_threads = _state["intra"]
+    if _state.get("mlir") is not None:
+        config.experimental.enable_mlir_bridge = _state["mlir"]
+        config.experimental.mlir_bridge_rollout = 1 if _state["mlir"] else 2
     return config
 
 

@@ -551,3 +551,10 @@ def _kl_beta(a, b, name=None):
     one, zero = a.concentration1 - b.concentration1, a.concentration0 - b.concentration0
     return (b._log_beta() - a._log_beta() + one * _ops.Digamma(a.concentration1) + zero * _ops.Digamma(a.concentration0)
             - (one + zero) * _ops.Digamma(a.total_concentration))
+
+
+def __getattr__(name):
+    if name in ("Dirichlet", "DirichletMultinomial", "Multinomial"):
+        from runnel import vector_distributions
+        return getattr(vector_distributions, name)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -15,7 +15,12 @@ class DType:
     __slots__ = ("_number", "_name", "_numpy", "_limits_")
 
     def __new__(cls, type_enum, name=None, numpy_name=None):
-        return super().__new__(cls) if name is not None else as_dtype(type_enum)
+        if name is not None:
+            return super().__new__(cls)
+        found = _by_number.get(int(type_enum))
+        if found is None:
+            raise TypeError("%d does not correspond to a valid tensorflow::DataType" % int(type_enum))
+        return found
 
     def __init__(self, number, name=None, numpy_name=None):
         if name is None:  # __new__ returned the existing object of that number
@@ -38,6 +43,9 @@ class DType:
     @property
     def as_numpy_dtype(self):
         """The NumPy type."""
+        import numpy as np
+        if self.is_quantized:  # a record of one field, so that it differs from the integers
+            return np.dtype([(self.base_dtype._name, np.dtype(_numpy_type(self._number % _REF)))])
         return _numpy_type(self._number % _REF)
 
     @property
@@ -92,7 +100,7 @@ class DType:
     @property
     def is_unsigned(self):
         """Whether this is an unsigned integer type."""
-        return self.base_dtype in (_by_name["uint4"], uint8, uint16, uint32, uint64)
+        return self.base_dtype in (_by_name["uint2"], _by_name["uint4"], uint8, uint16, uint32, uint64)
 
     @property
     def is_numpy_compatible(self):
@@ -102,10 +110,9 @@ class DType:
     @property
     def size(self):
         """The number of bytes of an element; 0 for handles and strings."""
-        import numpy as np
         if self.base_dtype in (string, resource, variant):
             return 0
-        return np.dtype(self.as_numpy_dtype).itemsize
+        return _numpy_dtype(self._number % _REF).itemsize
 
     @property
     def min(self):
@@ -120,25 +127,55 @@ class DType:
     @property
     def limits(self):
         """(min, max) of the values of images in this type."""
-        if self.is_floating:
-            return (0, 1)
-        return (self.min, self.max)
+        base = self.base_dtype
+        if base not in (bool, float32, float64) and base not in _INTEGERS or base._number in _BIT_PATTERNS:
+            raise ValueError("%s does not have defined limits." % self)
+        return (0, True) if base is bool else (0, 1) if base.is_floating else (0, self.max)
 
     def _limit(self, which):
         import numpy as np
-        if self.is_bool:
-            return (False, True)[which]
-        if self.is_quantized or self.is_complex or not self.is_numpy_compatible or self is string:
-            raise TypeError("Cannot find %s value of %r." % (("minimum", "maximum")[which], self))
-        if self.base_dtype is bfloat16:
-            return (-1, 1)[which] * float.fromhex("0x1.FEp127")
+        base, text = self.base_dtype, "Cannot find %s value of %s" % (("minimum", "maximum")[which], self)
+        if self.is_quantized:
+            raise TypeError("%s with quantized type %s." % (text, self))
+        if base in (bool, string, complex64, complex128):
+            raise TypeError("%s with type %s." % (text, base))
+        if not self.is_numpy_compatible:
+            raise TypeError("%s." % text)
         kind = np.dtype(self.as_numpy_dtype)
-        if self.base_dtype._number in _BIT_PATTERNS:
-            import ml_dtypes
-            info = ml_dtypes.finfo(kind) if self.is_floating else ml_dtypes.iinfo(kind)
-        else:
+        if base._number not in _BIT_PATTERNS:
             info = np.finfo(kind) if self.is_floating else np.iinfo(kind)
+            return (info.min, info.max)[which]
+        try:
+            import ml_dtypes
+        except ImportError:
+            if base is bfloat16:
+                return (-1, 1)[which] * float.fromhex("0x1.FEp127")
+            raise TypeError("%s without the package ml_dtypes." % text) from None
+        info = ml_dtypes.finfo(kind) if self.is_floating else ml_dtypes.iinfo(kind)
         return (info.min, info.max)[which]
+
+    def is_subtype_of(self, other):
+        """Tells whether values of this type fit `other`: only those of the same type do."""
+        return type(self) is type(other) and self._number == other._number
+
+    def most_specific_common_supertype(self, others):
+        """Returns this type if all others are the same, else None."""
+        return self if all(self.is_subtype_of(other) for other in others) else None
+
+    @classmethod
+    def experimental_type_proto(cls):
+        """Returns the message class that holds a type."""
+        from runnel.core import protobuf
+        return protobuf.SerializedDType
+
+    @classmethod
+    def experimental_from_proto(cls, proto):
+        """Returns the type that a message holds."""
+        return cls(proto.datatype)
+
+    def experimental_as_proto(self):
+        """Returns a message that holds this type."""
+        return self.experimental_type_proto()(datatype=self._number)
 
     def is_compatible_with(self, other):
         """Tells whether a tensor of this type may be used where `other` is expected."""
@@ -187,8 +224,9 @@ _ROWS = (
     (23, "uint64", "uint64"), (24, "float8_e5m2", "float8_e5m2"), (25, "float8_e4m3fn", "float8_e4m3fn"),
     (26, "float8_e4m3fnuz", "float8_e4m3fnuz"), (27, "float8_e4m3b11fnuz", "float8_e4m3b11fnuz"),
     (28, "float8_e5m2fnuz", "float8_e5m2fnuz"), (29, "int4", "int4"), (30, "uint4", "uint4"),
+    (31, "int2", "int2"), (32, "uint2", "uint2"), (33, "float4_e2m1fn", "float4_e2m1fn"),
 )
-_BIT_PATTERNS = {number: "uint16" if number == 14 else "uint8" for number in (14, 24, 25, 26, 27, 28, 29, 30)}  # NumPy has no such types
+_BIT_PATTERNS = {number: "uint16" if number == 14 else "uint8" for number in (14, *range(24, 34))}  # NumPy has no such types
 _by_number = {}
 _by_name = {}
 for _number, _name, _numpy in _ROWS:
@@ -222,16 +260,17 @@ qint32 = _by_name["qint32"]
 _python_bool = __builtins__["bool"] if isinstance(__builtins__, dict) else __builtins__.bool
 bool = _by_name["bool"]  # noqa: A001
 
-_FLOATS_8 = tuple(_by_number[number] for number in range(24, 29))
-_INTEGERS = frozenset((_by_name["int4"], _by_name["uint4"], int8, int16, int32, int64, uint8, uint16, uint32, uint64))
+_FLOATS_8 = tuple(_by_number[number] for number in (*range(24, 29), 33))
+_INTEGERS = frozenset((*(_by_number[number] for number in range(29, 33)), int8, int16, int32, int64, uint8, uint16, uint32, uint64))
 _FLOATS = frozenset((float16, float32, float64, bfloat16, *_FLOATS_8))
 _QUANTIZED = frozenset((qint8, quint8, qint16, quint16, qint32))
 QUANTIZED_DTYPES = _QUANTIZED
+TF_VALUE_DTYPES = frozenset(dtype for number, dtype in _by_number.items() if number < _REF)
+_TYPE_TO_STRING = {number: dtype._name for number, dtype in _by_number.items()}
 _by_name["half"] = float16
 _by_name["float"] = float32
 _by_name["double"] = float64
-_PYTHON = {_python_bool: bool, float: float32, int: int32, str: string, bytes: string,
-           complex: complex64, object: string}
+_PYTHON = {_python_bool: bool, float: float32, object: string}
 _numpy_types: dict = {}
 
 
@@ -247,7 +286,7 @@ def _numpy_type(number):
             except ImportError:
                 known = getattr(np, _BIT_PATTERNS[number])
         elif name == "object":
-            known = np.object_
+            known = object
         else:
             known = getattr(np, name + "_" if name == "bool" else name)
         _numpy_types[number] = known
@@ -262,31 +301,42 @@ def _numpy_dtype(number):
 _NUMPY_KINDS = {"O": string, "S": string, "U": string}
 
 
-def as_dtype(value):
-    """Converts `value` to a DType: a DType, a name, a Python or NumPy type, or a number."""
-    if isinstance(value, DType):
-        return value
-    try:
-        if isinstance(value, str):
-            return _by_name[value]
-        if isinstance(value, int) and not isinstance(value, _python_bool):
-            return _by_number[value]
-        if isinstance(value, type) and value in _PYTHON:
-            return _PYTHON[value]
-    except KeyError:
-        raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,)) from None
-    kind = getattr(value, "kind", None)
-    if kind is None:
-        try:
-            import numpy as np
-            value = np.dtype(value)
-        except (TypeError, ImportError):
-            raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,)) from None
-        kind = value.kind
-    found = _NUMPY_KINDS.get(kind) or _by_name.get(value.name)
+def as_dtype(type_value):
+    """Converts a value to a DType: a DType, a name, a number, a NumPy type, `float`, `bool`, or what has a `dtype`."""
+    if isinstance(type_value, DType):
+        return type_value
+    found = None
+    if isinstance(type_value, int):
+        found = _by_number.get(type_value)
+    elif isinstance(type_value, str):
+        found = _by_name.get(type_value)
+    elif type_value in _PYTHON if isinstance(type_value, type) else False:
+        found = _PYTHON[type_value]
     if found is None:
-        raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,))
+        found = _of_numpy(type_value)
+    if found is None:
+        raise TypeError("Cannot convert the argument `type_value`: %r to a TensorFlow DType." % (type_value,))
     return found
+
+
+def _of_numpy(value):
+    """Returns the type of a NumPy type, or of what has one, or None."""
+    import numpy as np
+    try:
+        if isinstance(value, np.dtype):
+            kind = value
+        elif isinstance(value, type) and issubclass(value, np.generic):
+            kind = np.dtype(value)
+        elif hasattr(value, "dtype"):
+            kind = np.dtype(value.dtype)
+        else:
+            return None
+    except TypeError:
+        return None
+    if kind.names is not None:
+        found = _by_name.get(kind.names[0]) if len(kind.names) == 1 else None
+        return found if found is not None and found.is_quantized else None
+    return _NUMPY_KINDS.get(kind.kind) or _by_name.get(kind.name)
 
 
 def _from_numpy(value, number):
@@ -306,7 +356,9 @@ def _from_numpy(value, number):
                 wanted = int32
     if wanted is string:
         return 7, (_texts(array), array.shape)
-    kind = np.dtype(wanted.as_numpy_dtype)
+    kind = _numpy_dtype(wanted._number % _REF)
+    if array.dtype.names is not None and wanted.is_quantized:
+        array = np.ascontiguousarray(array).view(kind)
     if array.dtype != kind:
         _check_cast(array, wanted, value)
         array = array.astype(kind)
@@ -341,8 +393,8 @@ def _to_array(value, number):
                 return np.array([item.__index__() for item in flat]).reshape(array.shape)  # such as Dimensions
             if _core.current() is None:  # eager execution says it otherwise
                 raise ValueError("Attempt to convert a value (%s) with an unsupported type (%s) to a Tensor." % (bad, type(bad)))
-            raise TypeError("Failed to convert object of type %s to Tensor. Contents: %r. Consider "
-                            "casting elements to a supported type." % (type(value), value))
+            raise TypeError("Failed to convert elements of %s to Tensor. Consider casting elements to a supported type. See "
+                            "https://www.tensorflow.org/api_docs/python/tf/dtypes for supported TF dtypes." % (value,))
     return array
 
 
@@ -358,8 +410,9 @@ def _check_cast(array, wanted, value):
     kind = array.dtype.kind
     if kind in "OSU" or (
             kind == "f" and wanted.is_integer and not isinstance(value, (np.ndarray, np.generic))):
-        raise TypeError("Expected %s, got %r of type '%s' instead." % (
-            wanted.name, value, type(value).__name__))
+        if _core.current() is None:
+            raise TypeError("Cannot convert %r to EagerTensor of dtype %s" % (value, wanted.name))
+        raise TypeError("Expected %s, but got %s of type '%s'." % (wanted.name, value, type(value).__name__))
     if kind == "c" and not wanted.is_complex:
         raise TypeError("Expected %s, got complex numbers instead." % wanted.name)
 
@@ -371,7 +424,7 @@ def _feed_array(value, number):
     if isinstance(value, int) and wanted.is_integer and not wanted.min <= value <= wanted.max:
         raise TypeError("Type of feed value %s with type %s is not compatible with Tensor type %s. Try explicitly setting the type of "
                         "the feed tensor to a larger type (e.g. int64)." % (value, type(value), wanted.as_numpy_dtype))
-    return np.asarray(value, dtype=wanted.as_numpy_dtype)
+    return np.asarray(value, dtype=_numpy_dtype(wanted._number % _REF))
 
 
 _core.register(feed_array=_feed_array, dtype_class=DType, as_dtype=as_dtype, numpy_dtype=_numpy_dtype,
@@ -379,6 +432,8 @@ _core.register(feed_array=_feed_array, dtype_class=DType, as_dtype=as_dtype, num
 
 
 def __getattr__(name):
+    if name.startswith("_np_") and name[4:] in _by_name:  # the NumPy type of one that NumPy itself lacks
+        return _by_name[name[4:]].as_numpy_dtype
     if name in ("as_string", "cast", "complex", "saturate_cast"):  # tf.dtypes.cast
         import runnel
         return getattr(runnel, name)

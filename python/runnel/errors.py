@@ -58,6 +58,10 @@ class OpError(Exception):
         return "%s\n\n%s" % (self._message, place) if place else self._message
 
 
+class InaccessibleTensorError(ValueError):
+    """A tensor of a function under construction is used where its value cannot come."""
+
+
 class OperatorNotAllowedInGraphError(TypeError):
     """A Python operator needed the value of a tensor in a graph."""
 

@@ -108,29 +108,27 @@ def _fill_constant(target, value, dtype):
 
 
 def remove_training_nodes(input_graph, protected_nodes=None):
-    """Returns a GraphDef without checks and without identities that nothing needs."""
+    """Returns a GraphDef without checks of numbers, and without identities of which neither order nor place depends."""
     protected = set(protected_nodes or ())
-    dropped = {"CheckNumerics", "Print"}
-    kept = [node for node in input_graph.node if node.op not in dropped or node.name in protected]
-    names = {node.name for node in kept}
-    sources = {}
+    checks = {node.name: node.input[0] for node in input_graph.node if node.op == "CheckNumerics" and node.name not in protected}
+    kept = {node.name: [text for text in node.input if not (text.startswith("^") and text[1:] in checks)]
+            for node in input_graph.node if node.name not in checks}
+    ordered = {text[1:] for inputs in kept.values() for text in inputs if text.startswith("^")}
+    ordered.update(name for name, inputs in kept.items() if any(text.startswith("^") for text in inputs))
+    placed = {name.decode().removeprefix("loc:@") for node in input_graph.node if "_class" in node.attr for name in node.attr["_class"].list.s}
+    spliced = dict(checks)
     for node in input_graph.node:
-        if node.name not in names:
-            sources[node.name] = node.input[0]
-    control_readers = {_node_name(text) for node in kept for text in node.input if text.startswith("^")}
-    for node in kept:
-        has_control = any(text.startswith("^") for text in node.input)
-        if node.op == "Identity" and node.name not in protected and not has_control and node.name not in control_readers:
-            sources[node.name] = node.input[0]
+        if node.op == "Identity" and node.name in kept and node.name not in protected | ordered | placed:
+            spliced[node.name] = node.input[0]
     out = message_class("GraphDef")()
-    for node in kept:
-        if node.name in sources:
+    for node in input_graph.node:
+        if node.name in spliced:
             continue
         copy = out.node.add()
         copy.CopyFrom(node)
         del copy.input[:]
-        for text in node.input:
-            while not text.startswith("^") and _node_name(text) in sources:
-                text = sources[_node_name(text)]
+        for text in kept[node.name]:
+            while not text.startswith("^") and _node_name(text) in spliced:
+                text = spliced[_node_name(text)]
             copy.input.append(text)
     return out

@@ -100,3 +100,8 @@ def flush():
     """Flushes the log."""
     for handler in get_logger().handlers:
         handler.flush()
+
+
+def TaskLevelStatusMessage(msg):  # noqa: N802
+    """Logs a message at level ERROR."""
+    error(msg)

@@ -27,6 +27,12 @@ def op_names():
     return [op.name for op in message_class("OpList").FromString(_core.op_list()).op]
 
 
+def forget_names():
+    """Makes the next use of a name in lower case ask the registry again: a plug-in has been loaded."""
+    global _lower_names
+    _lower_names = None
+
+
 def snake_case(name):
     """Converts "MatMul" to "mat_mul" and "Conv2DBackpropInput" to "conv2d_backprop_input"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", name).lower()
@@ -66,6 +72,12 @@ def _op_def(op):
     for arg in [*definition.input_arg, *definition.attr]:
         arg.name = renamed.get(arg.name, arg.name)
     return definition
+
+
+def _explain(op, given, error):
+    """For C: raises the error that says which argument of an op is wrong, if it is found."""
+    from runnel.graph import op_checks
+    op_checks.explain(_op_def(op), given, error)
 
 
 def _default(attr):
@@ -148,4 +160,4 @@ def _documentation(op):
     return "\n".join(lines)
 
 
-_core.register(signature=_signature, documentation=_documentation)
+_core.register(signature=_signature, documentation=_documentation, explain=_explain)

@@ -10,9 +10,10 @@ import threading
 import unittest
 import unittest.mock
 
-from runnel import errors
+from runnel import _core, errors
 from runnel.core import framework, session as session_lib
 from runnel.core.session import Session
+from runnel.graph import default_graph, graph_stack
 
 mock = unittest.mock
 _temp_dir = None
@@ -305,12 +306,12 @@ class TestCase(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        in_graph = framework._eager_enabled and not framework.executing_eagerly()
-        framework._stack.graphs.clear()
-        framework._core.set_current(False)
+        in_graph = default_graph._eager_enabled and not framework.executing_eagerly()
+        graph_stack._stack.graphs.clear()
+        _core.set_current(False)
         framework.reset_default_graph()
         if in_graph:  # the program executes eagerly but was inside a graph: continue in the new graph
-            framework._core.set_current(framework._default_graph)
+            _core.set_current(default_graph._default_graph)
         if framework.executing_eagerly():
             from runnel.eager import context as eager
             eager.set_seed(87654321)
@@ -420,7 +421,12 @@ class TestCase(unittest.TestCase):
             value = self.evaluate(value)
         elif isinstance(value, (list, tuple)) and any(isinstance(x, framework.Tensor) for x in value):
             value = self.evaluate(list(value))
-        return np.asarray(value)
+        try:
+            return np.asarray(value)
+        except ValueError as error:
+            if "inhomogeneous shape" not in str(error):
+                raise
+            return np.array(value, dtype=object)
 
     _GetNdArray = _array
 

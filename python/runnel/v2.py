@@ -7,7 +7,9 @@ and shapes of ints. The names are those of tf.compat.v2; tf.compat.v1 has those 
 import sys
 
 from runnel.compat import v2 as _names
+from runnel.compat.v2 import keras_of_v1
 from runnel.core import v2_switches
 
 v2_switches.enable_v2_behavior()
+keras_of_v1.install()
 sys.modules[__name__] = _names  # this module is the face itself

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 import runnel as tf
@@ -341,6 +342,33 @@ def distributed_digits():
     return picture([panel])
 
 
+def _listener(address):
+    """Returns the id of the process that listens at an address of this machine."""
+    import psutil  # comes with Dask
+    port = int(address.rsplit(":", 1)[1])
+    return next(found.pid for found in psutil.net_connections("tcp") if found.status == psutil.CONN_LISTEN and found.laddr.port == port)
+
+
+def engine_digits():
+    steps, seconds, lost = [], [], None
+    command = [sys.executable, os.path.join(FOLDER, "engine_digits.py"), "--engine", "dask", "--steps", "400"]
+    with subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, text=True) as program:
+        for line in program.stdout:
+            if line.startswith("ps="):
+                server = line.split()[0].removeprefix("ps=")
+            if line.startswith("step"):
+                steps.append(int(re.match(r"step (\d+)", line).group(1)))
+                seconds.append(time.monotonic())
+            if lost is None and steps and steps[-1] >= 200:
+                lost = len(steps) - 1
+                os.kill(_listener(server), signal.SIGKILL)
+    seconds = [second - seconds[0] for second in seconds]
+    panel = Panel(520, 240, "steps done, in Dask").axes((0, 1.05 * seconds[-1]), (0, 400), "seconds")
+    panel.line(seconds, steps, COLOURS[0])
+    panel.note(seconds[lost] + 0.02 * seconds[-1], steps[lost] - 45, "kill -9 of the parameter server", "#444444", "start")
+    return picture([panel])
+
+
 def serve_digits():
     rates = run("serve_digits")["rates"]
     panel = Panel(460, 240, "requests a second, of 32 clients")
@@ -352,7 +380,7 @@ def serve_digits():
 
 
 ALL = [two_layers, perceptrons, linear_regression, softmax_digits, convnet_digits, language_model, transformer, word2vec, gan, reinforce, image_networks,
-       keras_digits, dataset_digits, restart_digits, distributed_digits, serve_digits]
+       keras_digits, dataset_digits, restart_digits, distributed_digits, engine_digits, serve_digits]
 
 
 def main(wanted):

@@ -5,7 +5,7 @@
 The table is two dictionaries. MESSAGES: full name without package -> fields, each
 (name, number, type, label, type name), where label is "" (plain), "*" (repeated), "m" (a map: the
 type is that of its entry message) or "?N" (member of the oneof number N). ENUMS: name -> ((value
-name, number), ...).
+name, number), ...). PACKAGES: name -> package, of what is not in the package tensorflow.
 """
 
 import re
@@ -25,6 +25,7 @@ class Parser:
         self.messages = {}
         self.enums = {}
         self.oneofs = {}
+        self.package = ""
 
     def next(self):
         self.at += 1
@@ -51,6 +52,9 @@ class Parser:
             elif word == "enum":
                 self.next()
                 self.enum("")
+            elif word == "package":
+                self.next()
+                self.package = self.next()
             else:
                 self.skip_statement()
 
@@ -158,13 +162,15 @@ def resolve(parser):
 
 def main():
     out, files = sys.argv[1], sys.argv[2:]
-    parser = Parser("")
+    parser, packages = Parser(""), {}
     for file in sorted(files):
         one = Parser(open(file, encoding="utf-8").read())
         one.file()
         parser.messages.update(one.messages)
         parser.enums.update(one.enums)
         parser.oneofs.update(one.oneofs)
+        if one.package != "tensorflow":
+            packages.update((name, one.package) for name in [*one.messages, *one.enums] if "." not in name)
     resolve(parser)
     with open(out, "w", encoding="utf-8") as stream:
         stream.write('"""Written by make_messages.py."""\nMESSAGES = {\n')
@@ -176,6 +182,9 @@ def main():
         stream.write("}\nONEOFS = {\n")
         for name in sorted(parser.oneofs):
             stream.write("    %r: %r,\n" % (name, parser.oneofs[name]))
+        stream.write("}\nPACKAGES = {\n")
+        for name in sorted(packages):
+            stream.write("    %r: %r,\n" % (name, packages[name]))
         stream.write("}\n")
 
 

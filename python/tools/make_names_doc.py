@@ -64,20 +64,22 @@ DIFFERENT_V2 = {
 # Why names are absent: a reason, and the names or namespaces ("flags.") that it is for. Those without a reason are not written yet.
 REASONS = {
     "absl has them: `from absl import flags`": "flags. logging.TaskLevelStatusMessage",
-    "there is no data service; use tf.distribute": "data.experimental.service. data.experimental.distributed_save",
-    "the types have no kernels here": "dtypes.experimental. experimental.float4_e2m1fn experimental.float8_e4m3b11fnuz experimental.float8_e4m3fn "
-                                      "experimental.float8_e4m3fnuz experimental.float8_e5m2 experimental.float8_e5m2fnuz experimental.int2 experimental.int4 "
-                                      "experimental.uint2 experimental.uint4",
+    "distributed snapshots are not there yet": "data.experimental.distributed_save",
     "the quantizer is a program of its own; see quantization.md": "quantization.experimental. train.do_quantize_training_on_graphdef",
     "they trace stock's runtime; `runnel` has its own tools, see debugging.md": "profiler.experimental. summary.trace_export summary.trace_off "
                                                                               "summary.trace_on debugging.experimental.",
     "they are types for annotations of stock's tracer": "types.experimental.",
     "servers of functions are not supported; use `runnel serve`": "distribute.experimental.rpc.",
-    "stock has no kernel for it on CPUs": "image.generate_bounding_box_proposals",
-    "the ops are not supported": "check_pinned conv2d_backprop_filter_v2 conv2d_backprop_input_v2",
-    "an example of stock's own tests": "user_ops.my_fact",
     "tf.function does it": "wrap_function",
     "all tasks see each other's devices": "config.experimental.ClusterDeviceFilters",
+    "the layer that takes them, SequenceFeatures, belongs to Keras 2": "feature_column.sequence_categorical_column_with_hash_bucket "
+        "feature_column.sequence_categorical_column_with_identity feature_column.sequence_categorical_column_with_vocabulary_file "
+        "feature_column.sequence_categorical_column_with_vocabulary_list feature_column.sequence_numeric_column",
+    "there is no status object: functions raise errors": "errors.raise_exception_on_not_ok_status",
+    "tasks drain on SIGTERM by themselves, see cluster.md": "distribute.experimental.PreemptionCheckpointHandler "
+        "distribute.experimental.PreemptionWatcher distribute.experimental.TerminationConfig",
+    "the cells are layers of Keras 2; use tf.compat.v1.nn.rnn_cell": "nn.RNNCellDeviceWrapper nn.RNNCellDropoutWrapper "
+        "nn.RNNCellResidualWrapper",
 }
 
 

@@ -21,8 +21,10 @@ from wheel_file import ROOT, Wheel, contents, is_elf, metadata, version
 # manylinux rules say. So are the libraries of LEFT_OUT.
 LIBRARIES = ["libdnnl.so.2", "libsleef.so.3", "libpcre2-8.so.0", "libnghttp2.so.14", "libjansson.so.4", "libhiredis.so.0.14",
              "libjpeg.so.62", "libpng16.so.16", "libwebp.so.7", "libwebpdemux.so.2", "libsqlite3.so.0"]
-LEFT_OUT = {"libssl.so.3": "the system updates it", "libcrypto.so.3": "the system updates it", "libjxl.so.0.7": "large, and few pictures need it",
-            "libcuda.so.1": "belongs to the driver"}
+LEFT_OUT = {"libssl.so.3": "the system updates it", "libcrypto.so.3": "the system updates it",
+            "libjxl.so.0.7": "large, and few pictures need it", "libzstd.so.1": "few records need it, and most machines have it",
+            "libcuda.so.1": "belongs to the driver", "libmpi.so.40": "must be the one of mpirun",
+            "libucp.so.0": "belongs to the network's drivers", "libucs.so.0": "belongs to the network's drivers"}
 FACTS = """
 import os, sys, sysconfig
 include = sysconfig.get_paths()["include"]

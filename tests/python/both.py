@@ -57,14 +57,15 @@ def graph_rows(tf, graph):
 def eager_mode(tf):
     """Eager execution for one program: here it is switched, in stock the process has it."""
     if tf.__name__ == "runnel":
-        from runnel import eager, framework
+        from runnel import eager
+        from runnel.graph import default_graph
         eager.start()
-        framework._eager_enabled = True
+        default_graph._eager_enabled = True
     try:
         yield
     finally:
         if tf.__name__ == "runnel":
-            framework._eager_enabled = False
+            default_graph._eager_enabled = False
 
 
 def values(tf, result):

@@ -83,7 +83,7 @@ print([x.numpy().tolist() for x in iterator])
 """)
     assert wanted.count("[") == 9, wanted
     assert wanted == run("eager", where, ITERATOR + """
-checkpoint.restore(where).assert_consumed()
+checkpoint.read(where).assert_consumed()
 print([x.numpy().tolist() for x in iterator])
 """)
 
@@ -98,7 +98,7 @@ with tf.Session() as session:
     checkpoint.write(where, session)
 with tf.Session() as session:
     session.run(iterator.initializer)
-    checkpoint.restore(where).assert_consumed().run_restore_ops(session)
+    checkpoint.read(where).assert_consumed().run_restore_ops(session)
     print(session.run(element))
 """) == "2\n"
 

@@ -235,7 +235,7 @@ def test_stubs(tmp_path):
     done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "--ignore-missing-imports", "--follow-imports=silent", str(script)],
                           stdout=subprocess.PIPE, text=True, env=dict(os.environ, MYPYPATH=target), cwd=str(tmp_path))
     lines = [line for line in done.stdout.splitlines() if line.startswith("user.py")]
-    assert 'Revealed type is "runnel.core.framework.Tensor"' in lines[0]
+    assert 'Revealed type is "runnel.graph.graph_tensor.Tensor"' in lines[0]
     assert 'transpose_b' in lines[1] and 'expected "bool"' in lines[1]
     wrong = ("placehodler", "axsi", "reul", "axsi", "AdamOptimzer", "MatMull", "MirroredStrateg", "axsi", "vorbis_windw")
     errors = [line for line in lines[2:] if " error: " in line]

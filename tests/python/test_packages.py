@@ -11,7 +11,7 @@ from both import ROOT
 
 PACKAGE = os.path.join(ROOT, "python", "runnel")
 ENVIRONMENT = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))
-MOST_FILES = 40
+MOST_FILES = 42
 
 
 def folders():

@@ -1,10 +1,13 @@
 """Protobuf messages: fields, bytes and text compared with stock's; invalid bytes."""
 
+import glob
 import json
+import os
 import random
+import re
 
 import pytest
-from both import both
+from both import ROOT, both
 from support import stock
 
 CHECK = """
@@ -19,16 +22,13 @@ pool = descriptor_pool.Default()
 TYPES = {1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "fixed64", 7: "fixed32", 8: "bool", 9: "string", 11: "message", 12: "bytes",
          13: "uint32", 14: "enum", 15: "sfixed32", 16: "sfixed64", 17: "sint32", 18: "sint64"}
 checked, wrong = 0, []
-for name, fields in json.loads(sys.argv[1]).items():
+messages, packages = json.loads(sys.argv[1])
+for name, fields in messages.items():
     if "$" in name:
         continue
-    for package in ("tensorflow.", "google.protobuf.", "tensorflow.data.", "tensorflow.error."):
-        try:
-            stock = pool.FindMessageTypeByName(package + name)
-            break
-        except KeyError:
-            stock = None
-    if stock is None:
+    try:
+        stock = pool.FindMessageTypeByName(packages[name.split(".")[0]] + "." + name)
+    except KeyError:
         continue
     for field, number, kind, label, type_name in fields:
         other = stock.fields_by_name.get(field)
@@ -43,10 +43,21 @@ print(json.dumps([checked, wrong]))
 """
 
 
+def packages():
+    """Returns {message: package}, as the files in proto/ have them."""
+    out = {}
+    for path in glob.glob(os.path.join(ROOT, "proto", "*.proto")) + glob.glob(os.path.join(ROOT, "python", "proto", "*.proto")):
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+        package = re.search(r"^package ([\w.]+);", text, re.MULTILINE).group(1)
+        out.update((message, package) for message in re.findall(r"^message (\w+)", text, re.MULTILINE))
+    return out
+
+
 def test_table():
     import runnel  # noqa: F401  (finds the build folder)
     from runnel._descriptors import MESSAGES
-    checked, wrong = json.loads(stock.printed("protobuf", CHECK, json.dumps(MESSAGES)).splitlines()[-1])
+    checked, wrong = json.loads(stock.printed("protobuf", CHECK, json.dumps([MESSAGES, packages()])).splitlines()[-1])
     assert checked > 600
     assert not wrong
 
@@ -123,3 +134,23 @@ def test_bad_bytes():
             pass
     with pytest.raises(DecodeError):
         message_class("NodeDef").FromString(b"\x0a\x05ab")
+
+
+def test_formats_of_the_protobuf_package():
+    """google.protobuf's text_format and json_format read and write our messages."""
+    import runnel as tf
+    text_format = pytest.importorskip("google.protobuf.text_format")
+    json_format = pytest.importorskip("google.protobuf.json_format")
+    text = """node { name: 'A' op: 'Placeholder' attr { key: 'shape' value { shape { dim { size: 3 name: "x" } } } } }
+              node { name: "B" op: "Const" input: ["A", "^C"] attr { key: "value" value { tensor { dtype: DT_INT32 int_val: [1, -2] tensor_content: "\\001a" } } } }
+              library { function { ret { key: "y" value: "B:0" } } } versions { producer: 21 }"""
+    graph = tf.GraphDef()
+    text_format.Merge(text, graph)
+    assert [n.name for n in graph.node] == ["A", "B"] and graph.node[1].input == ["A", "^C"] and graph.library.function[0].ret["y"] == "B:0"
+    assert graph.node[1].attr["value"].tensor.dtype == tf.int32.as_datatype_enum and list(graph.node[1].attr["value"].tensor.int_val) == [1, -2]
+    assert text_format.MessageToString(graph) == str(graph) and text_format.Parse(str(graph), tf.GraphDef()) == graph
+    assert json_format.Parse(json_format.MessageToJson(graph), tf.GraphDef()) == graph
+    for bad in ("node { foo: 1 }", "node { attr { key: 'x' value { type: DT_FOO } } }", "versions { producer: 'x' }", "node { name: 'a' name: 'b' }"):
+        with pytest.raises(text_format.ParseError):
+            text_format.Parse(bad, tf.GraphDef())
+    assert tf.NodeDef.DESCRIPTOR.full_name == "tensorflow.NodeDef" and tf.AttrValue.DESCRIPTOR.fields_by_name["list"].containing_oneof.name == "value"

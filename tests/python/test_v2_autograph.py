@@ -1,6 +1,9 @@
 """Python's control flow in tf.function and in tf.data: the same programs in stock."""
 
 import functools
+import gc
+import sys
+import threading
 
 from both import both as _both
 
@@ -581,3 +584,78 @@ def test_what_stock_refuses():
     assert int(checked(tf.constant(1))) == 1
     with pytest.raises(tf.errors.InvalidArgumentError, match="not positive"):
         checked(tf.constant(-1))
+
+
+def test_threads(tmp_path):
+    """Threads may convert at the same time. CPython 3.11 cannot parse in two threads if the collector lets them take turns."""
+    import runnel.v2 as tf
+    path = tmp_path / "many.py"
+    path.write_text("".join("def f%d(x):\n    return %s\n" % (i, " + ".join("(x * %d if x > 0 else x)" % i for _ in range(50))) for i in range(40)))
+    functions: dict = {}
+    exec(compile(path.read_text(), str(path), "exec"), functions)
+    results = {}
+
+    def convert(first):
+        for i in range(first, 40, 4):
+            results[i] = tf.autograph.to_graph(functions["f%d" % i])(1)
+
+    def take_turns(phase, info):
+        for _ in range(10):
+            pass
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    threads = [threading.Thread(target=convert, args=(i,)) for i in range(4)]
+    gc.callbacks.append(take_turns)
+    try:
+        sys.setswitchinterval(1e-6)
+        gc.set_threshold(50)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(take_turns)
+    assert results == {i: 50 * i for i in range(40)}
+
+
+@both
+def test_functions_on_datasets(tf, np):
+    Dataset = tf.data.Dataset
+
+    @tf.function
+    def f(n):
+        numbers = Dataset.range(-2, 3)
+        total = tf.constant(0, tf.int64)
+        for x in abs(numbers):
+            total += x
+        for x in map(lambda a, b: a * b, numbers, numbers):
+            total += x
+        return total, len(numbers)
+
+    @tf.function
+    def endless():
+        return len(Dataset.range(3).repeat())
+
+    def failure(call):
+        try:
+            call()
+        except (tf.errors.InvalidArgumentError, ValueError) as error:
+            return type(error).__name__
+    return f(1), failure(endless)
+
+
+@both
+def test_sorted_tensors_and_empty_ranges(tf, np):
+    @tf.function
+    def f(x, n):
+        found = [sorted(x, key=lambda v: -v), sorted(x, reverse=True), sorted(x)]
+        turns = 0
+        for _ in range(n):
+            turns += 1
+        for _ in range(5, n):
+            turns += 10
+        return found, turns
+
+    x = tf.constant([2, 3, 1])
+    return f(x, tf.constant(-3)), f(x, tf.constant(7))

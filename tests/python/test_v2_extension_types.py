@@ -165,3 +165,63 @@ def test_bad_dispatch(tf, np):
     return [outcome(call).split(":")[0] for call in (
         lambda: tf.experimental.dispatch_for_api(tf.add)(wrong), lambda: tf.experimental.dispatch_for_api(print), lambda: tf.experimental.dispatch_for_api(tf.add)(bare),
         lambda: tf.experimental.dispatch_for_api(tf.add, {"q": MaskedTensor})(bare))]
+
+
+@both(v2=True)
+def test_annotations_and_constructors(tf, np):
+    import inspect
+
+    def made(annotations, **values):
+        return lambda: type(tf.experimental.ExtensionType)("Bad", (tf.experimental.ExtensionType,), {"__annotations__": annotations, **values})
+
+    class Base(tf.experimental.ExtensionType):
+        name: str
+        count: int = 2
+        weight: tf.Tensor
+
+    class Derived(Base):
+        maker: tf.Tensor = "x"
+        count: int = 4
+    kinds = [[(p.name, p.kind.name, p.default if isinstance(p.default, (int, str)) else None) for p in inspect.signature(c.__init__).parameters.values()] for c in (Base, Derived)]
+    bad = [outcome(call) for call in (
+        made({"x": typing.Mapping[tf.Tensor, int]}), made({"x": typing.List[int]}), made({"x": complex}), made({}, x=3), made({"_to_components": int}),  # noqa: UP006
+        made({"x": int}, Spec=12), made({"x": float}, x=8), made({"x": typing.Tuple[int, ...]}, x=[1, "2"]), lambda: Base("a", weight=1.0, count=2.5),  # noqa: UP006
+        lambda: tf.experimental.ExtensionType(), lambda: Base.Spec("a", 2, 5), lambda: Base.Spec("a", 2, tf.TensorSpec([])).weight)]
+    return kinds, bad, Derived("n", weight=[1.0]).maker, Base("n", weight=3) == Base("n", weight=[3])
+
+
+def test_values_in_one_variant():
+    import runnel.v2 as tf
+    from runnel.extension_types.packing import is_packed, pack, unpack
+
+    class Named(tf.experimental.ExtensionType):
+        __name__ = "runnel.tests.Named"
+        values: tf.Tensor
+        rows: tf.RaggedTensor
+        scale: int = 3
+    x = Named([1, 2], tf.ragged.constant([[1], [2, 3]]))
+    packed = pack(x)
+    assert is_packed(packed) and not is_packed(x) and len(tf.nest.flatten(packed, expand_composites=True)) == 1
+    assert packed.values.numpy().tolist() == [1, 2] and unpack(packed).rows.to_list() == [[1], [2, 3]] and packed.scale == 3
+    again = tf.function(lambda y: pack(Named(y.values * 2, y.rows)))(packed)
+    assert is_packed(again) and again.values.numpy().tolist() == [2, 4]
+
+
+def test_models_of_unknown_extension_types(tmp_path):
+    import runnel.v2 as tf
+    from runnel.core import type_spec
+    from runnel.extension_types.anonymous import AnonymousExtensionType, reinterpret
+
+    class Pair(tf.experimental.ExtensionType):
+        __name__ = "runnel.tests.Pair"
+        a: tf.Tensor
+        b: int
+    module = tf.Module()
+    module.f = tf.function(lambda p: Pair(p.a + p.b, p.b))
+    module.f.get_concrete_function(Pair([1, 2], 5))
+    tf.saved_model.save(module, str(tmp_path))
+    del type_spec._registered[type_spec._names.pop(Pair.Spec)]
+    loaded = tf.saved_model.load(str(tmp_path))
+    out = loaded.f(reinterpret(Pair([1, 2], 5), AnonymousExtensionType))
+    assert isinstance(out, AnonymousExtensionType) and out.a.numpy().tolist() == [6, 7] and out.b == 5
+    assert type(reinterpret(out, Pair)) is Pair

@@ -123,6 +123,10 @@ def test_errors(cluster):
     with pytest.raises(ZeroDivisionError):
         coordinator.schedule(lambda: 1 // 0)
         coordinator.join()
+    broken = iter(coordinator.create_per_worker_dataset(lambda: 1 // 0))  # the calls that need it fail, none waits
+    with pytest.raises(ZeroDivisionError):
+        coordinator.schedule(lambda iterator: next(iterator), args=(broken,))
+        coordinator.join()
     for call, error in ((lambda: tf.distribute.coordinator.ClusterCoordinator(tf.distribute.get_strategy()), ValueError),
                         (lambda: coordinator.schedule(3), TypeError), (lambda: strategy.experimental_distribute_dataset(tf.data.Dataset.range(3)), ValueError),
                         (lambda: tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.SimpleClusterResolver(

@@ -12,6 +12,7 @@ import inspect
 import itertools
 import re
 import sys
+import types
 import unittest
 
 from runnel.core import framework, v2_switches
@@ -19,7 +20,7 @@ from runnel.core import framework, v2_switches
 
 def combine(**kwargs):
     """Returns all combinations of the keywords' values, a list of dicts. A value that is no list is a list of one."""
-    choices = [[(key, value) for value in (values if isinstance(values, (list, tuple)) else [values])] for key, values in sorted(kwargs.items())]
+    choices = [[(key, value) for value in (values if isinstance(values, list) else [values])] for key, values in sorted(kwargs.items())]
     return [collections.OrderedDict(one) for one in itertools.product(*choices)]
 
 
@@ -31,7 +32,7 @@ def times(*combined):
             shared = set(one) & {key for other in more for key in other}
             if shared:
                 raise ValueError("Duplicate keys in combinations: %s" % ", ".join(sorted(shared)))
-        made = [collections.OrderedDict(sorted({**one, **other}.items())) for one in made for other in more]
+        made = [collections.OrderedDict({**one, **other}) for one in made for other in more]
     return made
 
 
@@ -131,18 +132,18 @@ def _label(combination):
     return "_test" + "".join("_" + "".join(c for c in word if c.isalnum()) for pair in words for word in pair)
 
 
-def generate(combinations, test_combinations=_DEFAULT):
+def _generate(combinations, test_combinations):
     """A decorator of a test, or of all tests of a class, that runs it once per combination."""
     from absl.testing import parameterized
 
     def decorate(decorated):
         if isinstance(decorated, type):
-            for name in [n for n in dir(decorated) if n.startswith(unittest.TestLoader.testMethodPrefix)]:
-                test = getattr(decorated, name)
-                if callable(test):
-                    setattr(decorated, name, _running(test, test_combinations))
-            named = [{**one, "testcase_name": _label(one)} for one in combinations]
-            return parameterized.parameters(*combinations)(decorated) if not named else parameterized.named_parameters(*named)(decorated)
+            for name, test in list(vars(decorated).items()):
+                if name.startswith(unittest.TestLoader.testMethodPrefix) and isinstance(test, types.FunctionType):
+                    delattr(decorated, name)
+                    for one in combinations:
+                        setattr(decorated, name + _label(one), _bound(_running(test, test_combinations), one))
+            return decorated
         named = []
         for one in combinations:
             if not isinstance(one, dict):
@@ -152,10 +153,24 @@ def generate(combinations, test_combinations=_DEFAULT):
     return decorate
 
 
+def _bound(test, combination):
+    """Returns the test with the arguments of a combination."""
+    @functools.wraps(test)
+    def run(self):
+        return test(self, **combination)
+    run.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+    run.__name__ = test.__name__ + _label(combination)
+    return run
+
+
+generate = functools.partial(_generate, test_combinations=_DEFAULT)
+
+
 def _running(test, kinds):
     """Returns the test in the contexts of its combination, with the arguments that it takes."""
-    requested = list(inspect.signature(test).parameters)[1:]
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(test).parameters.values())
+    parameters = list(inspect.signature(test).parameters.values())[1:]
+    requested = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    takes_all = getattr(test, "_takes_combination", False)
 
     @functools.wraps(test)
     def run(self, *args, **kwargs):
@@ -181,6 +196,7 @@ def _running(test, kinds):
             test(self, *args, **given)
     run.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
                                            inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
+    run._takes_combination = True
     return run
 
 

@@ -50,6 +50,18 @@ class options_lib:  # noqa: N801
     Options = Options
 
 
+def _PrefetchDataset(input_dataset, buffer_size, slack_period=None, name=None):  # noqa: N802
+    """Computes elements ahead of time."""
+    return input_dataset._like(raw_ops.PrefetchDataset(
+        input_dataset=input_dataset._variant_tensor, buffer_size=_int64(-1 if buffer_size is None else buffer_size, name="buffer_size"),
+        slack_period=0 if slack_period is None else slack_period, **input_dataset._attrs))
+
+
+def _ParallelMapDataset(input_dataset, map_func, num_parallel_calls, deterministic=None, **_):  # noqa: N802
+    """Applies `map_func` to each element, several at a time."""
+    return input_dataset.map(map_func, num_parallel_calls, deterministic)
+
+
 # experimental.ops.testing
 
 def _unchanged(op, **arguments):
@@ -58,12 +70,33 @@ def _unchanged(op, **arguments):
 
 def assert_next(transformations):
     """Checks the names of the transformations that follow."""
+    if transformations is None:
+        raise ValueError("Invalid `transformations`. `transformations` should not be empty.")
     return _unchanged(raw_ops.AssertNextDataset, transformations=convert_to_tensor(transformations, dtypes.string))
 
 
 def assert_prev(transformations):
     """Checks the names of the transformations before."""
-    return _unchanged(raw_ops.AssertPrevDataset, transformations=convert_to_tensor([repr(x) for x in transformations], dtypes.string))
+    if transformations is None:
+        raise ValueError("`transformations` cannot be empty")
+    texts = [str(_transformation(*(one if isinstance(one, tuple) else (one,)))) for one in transformations]
+    return _unchanged(raw_ops.AssertPrevDataset, transformations=convert_to_tensor(texts, dtypes.string))
+
+
+def _transformation(name, attributes=None):
+    """Returns the NameAttrList of an op and attributes of it."""
+    from runnel.core.protobuf import message_class
+    made = message_class("NameAttrList")(name=name)
+    for key, value in (attributes or {}).items() if isinstance(attributes, dict) else ():
+        if isinstance(value, bool):
+            made.attr[key].b = value
+        elif isinstance(value, int):
+            made.attr[key].i = value
+        elif isinstance(value, str):
+            made.attr[key].s = value.encode()
+        else:
+            raise ValueError("attribute value type (%s) must be bool, int, or str" % type(value))
+    return made
 
 
 def sleep(sleep_microseconds):
@@ -74,41 +107,6 @@ def sleep(sleep_microseconds):
 def non_serializable():
     """Returns the same elements; the dataset cannot be serialized."""
     return _unchanged(raw_ops.NonSerializableDataset)
-
-
-def _global_shuffle(dataset, seed=None, reshuffle_each_iteration=True, name=None):
-    """Shuffles a dataset with random access as a whole."""
-    one, two = seeds(seed)
-    return dataset._like(raw_ops.GlobalShuffleDataset(
-        input_dataset=dataset._variant_tensor, seed=_int64(one), seed2=_int64(two), seed_generator=raw_ops.DummySeedGenerator(),
-        reshuffle_each_iteration=reshuffle_each_iteration, **dataset._attrs))
-
-
-def _weighted_flat_map(input_datasets, weights, name=None):
-    """Takes elements from datasets with random access at random, with probabilities `weights`."""
-    made = Dataset(None, input_datasets[0].element_spec, input_datasets)
-    made._variant_tensor = raw_ops.WeightedFlatMapDataset(
-        input_datasets=[one._variant_tensor for one in input_datasets], weights=[convert_to_tensor(w, dtypes.float64) for w in weights],
-        **made._attrs)
-    return made
-
-
-def batch_sizes_for_worker(global_batch_size, num_workers, num_replicas_per_worker, worker_index):
-    """Returns the sizes of the parts of a global batch that the replicas of a worker take, in the order in which it reads them."""
-    from runnel.core.convert import constant_value
-    size = constant_value(convert_to_tensor(global_batch_size, dtypes.int64))
-    if size is None:
-        raise NotImplementedError("batch_sizes_for_worker of a batch size that is known only when the graph runs")
-    count = num_workers * num_replicas_per_worker
-    rest, base = int(size) % count, int(size) // count
-    sizes = [base + (i < rest) for i in range(count)]
-    if rest == 0:
-        return convert_to_tensor([base], dtypes.int64)
-    mine = list(range(worker_index * num_replicas_per_worker, (worker_index + 1) * num_replicas_per_worker))
-    made = []
-    for turn in range(num_workers):
-        made += [sizes[(i - turn * num_replicas_per_worker) % count] for i in mine]
-    return convert_to_tensor(made, dtypes.int64)
 
 
 def compress(element):
@@ -138,11 +136,6 @@ def MatchingFilesDataset(patterns):  # noqa: N802
     """Creates a dataset of the names of files that match patterns."""
     names = convert_to_tensor(patterns, dtypes.string, name="patterns")
     return Dataset(raw_ops.MatchingFilesDataset(patterns=names), TensorSpec([], dtypes.string))
-
-
-def index_shuffle(file_infos, reader_factory, seed=None, reshuffle_each_iteration=False, num_parallel_calls=None):
-    """Absent: needs an index of records."""
-    raise NotImplementedError("index_shuffle is not in Runnel")
 
 
 def map_on_gpu(map_func):

@@ -4,13 +4,16 @@ import contextlib
 import socket
 
 from runnel import config, errors, raw_ops
-from runnel.config import LogicalDeviceConfiguration  # noqa: F401
+from runnel.config import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice  # noqa: F401
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
+from runnel.core.tensor_shape import TensorShape
+from runnel.dtypes import DType
 from runnel.eager import context as eager
 from runnel.eager.backprop import stop_recording  # noqa: F401
+from runnel.eager.cancellation import CancellationManager  # noqa: F401
 
-IMPLEMENTS = "api_implements"
+IMPLEMENTS = "_implements"
 GRAPH_MODE, EAGER_MODE = 0, 1
 _NotOkStatusException = errors.OpError
 
@@ -22,6 +25,11 @@ class _FallbackException(Exception):
 def ensure_initialized():
     """Creates the eager context."""
     eager.start()
+
+
+def global_seed():
+    """Returns the seed that tf.random.set_seed set, or None."""
+    return eager.seed_state()[0]
 
 
 def eager_mode():
@@ -53,7 +61,20 @@ def execution_mode(mode):
     yield
 
 
-async_scope = device_policy = function_executor_type = execution_mode
+device_policy = execution_mode
+
+
+@contextlib.contextmanager
+def async_scope():
+    """A context manager: operations may run after they return. Here they run before, so that errors are raised at once."""
+    yield
+    eager.async_wait()
+
+
+@contextlib.contextmanager
+def function_executor_type(executor_type):
+    """A context manager: which executor runs functions. There is one here, so it changes nothing."""
+    yield
 
 
 class Executor:
@@ -121,48 +142,78 @@ def get_function_def(name):
     return message_class("FunctionDef").FromString(found) if isinstance(found, bytes) else found
 
 
-class CancellationManager:
-    """Cancels the operations that were started under it."""
-
-    def __init__(self):
-        self._is_cancelled = False
-
-    @property
-    def is_cancelled(self):
-        """Whether start_cancel was called."""
-        return self._is_cancelled
-
-    def start_cancel(self):
-        """Cancels."""
-        self._is_cancelled = True
-
-    def get_cancelable_function(self, concrete_function):
-        """Returns the function."""
-        return concrete_function
-
-
-def set_optimizer_experimental_options(options):
-    """Sets options of the graph optimizer, by name."""
-    config.set_experimental_options(options)
-
-
-def set_synchronous_execution(enable):
-    """Does nothing: operations run before they return."""
-
-
-set_device_policy = set_synchronous_execution
-
-
 # execute
 
 def execute(op_name, num_outputs, inputs, attrs=None, ctx=None, name=None):
-    """Runs an op by name; `attrs` is a flat tuple of names and values."""
-    pairs = dict(zip((attrs or ())[::2], (attrs or ())[1::2]))
-    function = getattr(raw_ops, op_name.decode() if isinstance(op_name, bytes) else op_name, None)
+    """Runs an op by name. Returns its `num_outputs` outputs as a list.
+
+    Args:
+      op_name: the name of the op.
+      num_outputs: how many outputs it has.
+      inputs: the tensors, in a flat list.
+      attrs: a flat tuple of names of attributes and their values.
+      ctx: the eager context.
+      name: the name of the operation.
+    """
+    if not isinstance(num_outputs, int):
+        raise TypeError("expected int for num_outputs, got %s" % type(num_outputs).__name__)
+    op_name = op_name.decode() if isinstance(op_name, bytes) else op_name
+    function = getattr(raw_ops, op_name, None)
     if function is None:
         raise errors.NotFoundError(None, None, "Op type not registered '%s'" % op_name)
-    result = function(*inputs, **pairs, name=name)
-    return list(result) if isinstance(result, (list, tuple)) else [result]
+    from runnel.core.protobuf import message_class
+    definition = message_class("OpDef").FromString(function._op_def)
+    own = dict(zip([attr.name for attr in definition.attr], [attr.name for attr in raw_ops._op_def(function).attr]))
+    pairs = dict(zip((attrs or ())[::2], (attrs or ())[1::2]))
+    unknown = sorted(pairs.keys() - own.keys())
+    if unknown:
+        raise errors.InvalidArgumentError(None, None, "Attribute '%s' does not exist for operation '%s'" % (unknown[0], op_name))
+    for attr in definition.attr:
+        if attr.name in pairs:
+            _check_attribute(attr, pairs[attr.name])
+    given, counts = _by_argument(definition, list(inputs), pairs)
+    try:
+        result = function(*given, **{own[key]: value for key, value in pairs.items() if key not in counts}, name=name)
+    except (TypeError, ValueError) as error:
+        raise errors.InvalidArgumentError(None, None, str(error)) from None
+    if result is None or isinstance(result, framework.Operation):
+        return []
+    if not isinstance(result, (list, tuple)):
+        return [result]
+    return [part for item in result for part in (item if isinstance(item, (list, tuple)) else [item])]
+
+
+def _check_attribute(attr, value):
+    """Raises InvalidArgumentError if a value is no list where the attribute is one, or has items that are no numbers or strings."""
+    is_list = attr.type.startswith("list(")
+    items, kind = (value if is_list and isinstance(value, (list, tuple)) else [value]), attr.type.removeprefix("list(").removesuffix(")")
+    wanted = {"int": int, "float": (int, float), "bool": (int, bool), "string": (str, bytes)}.get(kind)
+    fits = (not is_list or isinstance(value, (list, tuple))) and (wanted is None or all(isinstance(item, wanted) for item in items))
+    if kind == "shape" and fits:
+        fits = all(item is None or isinstance(item, (list, tuple, TensorShape)) for item in items)
+    if kind == "type" and fits:
+        fits = all(isinstance(item, (int, DType)) for item in items)
+    if not fits:
+        raise errors.InvalidArgumentError(None, None, "Expecting %s value for attr %s, got %s" % (attr.type, attr.name, type(value).__name__))
+
+
+def _by_argument(definition, inputs, pairs):
+    """Returns (a flat list of tensors divided among the op's arguments, names of the attributes that follow from them)."""
+    given, counts = [], set()
+    for arg in definition.input_arg:
+        if arg.number_attr or arg.type_list_attr:
+            key = arg.number_attr or arg.type_list_attr
+            size = pairs.get(key, len(inputs))
+            size = len(size) if isinstance(size, (list, tuple)) else size
+            given.append([inputs.pop(0) for _ in range(min(size, len(inputs)))])
+            counts.add(key)
+        elif inputs:
+            given.append(inputs.pop(0))
+        if arg.type_attr:
+            counts.add(arg.type_attr)
+    if inputs:
+        raise errors.InvalidArgumentError(None, None, "The op '%s' has %d more inputs than expected." % (definition.name, len(inputs)))
+    return given, counts
 
 
 def args_to_matching_eager(inputs, ctx, allowed_dtypes, default_dtype=None):
@@ -197,6 +248,11 @@ def TF_PickUnusedPortOrDie():  # noqa: N802
     with socket.socket() as one:
         one.bind(("localhost", 0))
         return one.getsockname()[1]
+
+
+def TF_ListPluggablePhysicalDevices():  # noqa: N802
+    """Returns the devices of plug-ins: none are listed apart from the others."""
+    return []
 
 
 def TFE_Py_FastPathExecute(ctx, op_name, name, *args):  # noqa: N802

@@ -7,6 +7,7 @@ are views of them (inner_paths.py).
 
 import importlib
 import importlib.machinery
+import os
 import sys
 
 
@@ -16,7 +17,8 @@ class _Finder:
 
     def find_spec(self, name, path=None, target=None):
         if name == "tensorflow" or name.startswith("tensorflow."):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+            from runnel.alias import test_tree
+            return test_tree.find_spec(name) or importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
     def create_module(self, spec):
@@ -24,7 +26,7 @@ class _Finder:
         while parts[:2] in (["compat", "v1"], ["compat", "v2"]):
             home = "runnel" if parts[1] == "v1" else self.home if self.home == "runnel.v2" else "runnel.compat.v2"
             parts = parts[2:]
-        if parts[:1] in (["python"], ["core"], ["compiler"], ["tools"]):
+        if parts[:1] in (["python"], ["core"], ["compiler"], ["tools"], ["dtensor"]):
             from runnel.alias import inner_paths
             return inner_paths.module(".".join(parts))
         if parts[:1] == ["contrib"] and parts[2:3] == ["python"]:
@@ -69,3 +71,6 @@ def install(is_v2=False):
     for name in [n for n in sys.modules if n == "tensorflow" or n.startswith("tensorflow.")]:
         raise ImportError("%s is already imported: call alias.install() first" % name)
     sys.meta_path.insert(0, _Finder(is_v2))
+    if os.environ.get("RUNNEL_TEST_OPS"):  # the ops of TensorFlow's own tests (tests/python/test_ops.c)
+        from runnel.core import plugins
+        plugins.load_library(os.environ["RUNNEL_TEST_OPS"])

@@ -1,12 +1,12 @@
 """tensorflow.python.framework: names without a public name that TensorFlow's own tests of 2.x import."""
 
-import collections.abc as collections_abc  # noqa: F401
-
 from runnel import _core, raw_ops
 from runnel.core import framework
 from runnel.core.composite import SparseTensor, SparseTensorValue
 from runnel.core.framework import is_tensor as is_tf_type  # noqa: F401
 from runnel.eager import context as _eager
+from runnel.eager.context import enable_eager_execution_internal  # noqa: F401
+from runnel.extension_types.fields import ImmutableDict  # noqa: F401
 
 
 class _EagerTensorType(type):
@@ -64,3 +64,34 @@ def set_dtype_conversion_mode(dtype_conversion_mode):
 def is_auto_dtype_conversion_enabled():
     """Returns False: modes that convert more than NumPy does are not supported."""
     return False
+
+
+def try_evaluate_constant(tensor):
+    """Returns the value of a tensor that depends on constants only, or None."""
+    from runnel.core.convert import evaluated_value
+    return evaluated_value(tensor)
+
+
+class NullContextmanager:
+    """A context manager that does nothing."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *unused):
+        return False
+
+
+def name_from_scope_name(name):
+    """Returns the name of an operation from the name of its scope, which ends with a slash."""
+    return name.removesuffix("/")
+
+
+def convert_to_tensor_or_composite(value, dtype=None, name=None):
+    """Returns composite values unchanged, and others as tensors."""
+    from runnel.core.convert import convert_to_tensor
+    from runnel.core.type_spec import CompositeTensor
+    return value if isinstance(value, CompositeTensor) else convert_to_tensor(value, dtype, name=name)

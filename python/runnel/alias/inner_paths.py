@@ -7,6 +7,7 @@ then among the ops. A name that is found nowhere is absent.
 
 import importlib.util
 import inspect
+import sys
 import types
 
 from runnel.alias import tf2_paths
@@ -21,11 +22,11 @@ random_seed: ops.random_ops
 importer: core.graph_io
 indexed_slices: core.framework
 sparse_tensor: core.framework
-tensor: core.framework
+tensor: core.framework core.type_spec core.composite_specs
 composite_tensor: core.type_spec
 type_spec: core.type_spec
 type_spec_registry: core.type_spec
-tensor_spec: core.type_spec core.composite_specs
+tensor_spec: core.type_spec core.composite_specs alias.for_keras.spec_names
 tensor_conversion: core.convert
 tensor_conversion_registry: core.convert
 device: core.device_spec
@@ -35,13 +36,13 @@ tf_logging: logging
 array_ops_stack: ops.array_ops
 control_flow_ops: ops.control_flow
 cond: ops.control_flow
-control_flow_case: ops.control_flow
+control_flow_case: alias.flow_names ops.control_flow
 control_flow_switch_case: ops.control_flow
 control_flow_assert: ops.check_ops
 while_loop: ops.control_flow
 control_flow_v2_toggles: ops.control_flow
 map_fn: ops.functional_ops
-while_v2: ops.control_flow
+while_v2: alias.flow_names ops.control_flow
 resource_variable_ops: ops.resource_variable
 ref_variable: ops.variables
 variables: ops.variables ops.variable_scopes
@@ -63,7 +64,7 @@ image_ops_impl: image
 linalg_ops_impl: linalg
 linalg_ops: linalg.linalg_ops linalg
 linalg_impl: linalg linalg.linalg_ops
-linear_operator_util: linalg.linear_operator
+linear_operator_util: alias.linalg_names linalg.linear_operator
 linear_operator_addition: linalg.linear_operator_made
 bitwise_ops: bitwise
 collective_ops: ops.collective_ops
@@ -124,18 +125,18 @@ dataset_ops: data.dataset data.iterators data
 iterator_ops: data.iterators data
 readers: data.file_datasets data
 tf_record: python_io
-tf_export: alias.util_names
-tf_decorator: alias.util_names
-tf_contextlib: alias.util_names
-tf_should_use: alias.util_names
-function_utils: alias.util_names
-keyword_args: alias.util_names
+tf_export: alias.for_keras.export_names
+tf_decorator: alias.util.decorators
+tf_contextlib: alias.util.util_names
+tf_should_use: alias.util.util_names
+function_utils: alias.util.util_names
+keyword_args: alias.util.util_names
 numpy_compat: alias.numpy_compat
-object_identity: alias.util_names
-lazy_loader: alias.util_names
-all_util: alias.util_names
-dispatch: alias.util_names
-deprecation: alias.util_names core.deprecation
+object_identity: core.identity
+lazy_loader: alias.util.util_names
+all_util: alias.util.util_names
+dispatch: core.fallbacks core.dispatch alias.util.util_names
+deprecation: alias.util.deprecation_names alias.util.util_names core.deprecation
 builder: saved_model.meta_graphs saved_model
 builder_impl: saved_model.meta_graphs saved_model
 loader: saved_model.meta_graphs saved_model
@@ -148,9 +149,9 @@ signature_def_utils_impl: saved_model.meta_graphs saved_model
 tag_constants: saved_model.meta_graphs saved_model
 simple_save: saved_model.meta_graphs saved_model
 utils: saved_model.meta_graphs saved_model
-writer: summary.summary_ops summary
+writer: summary.summary_ops summary.plugin_asset summary
 writer_cache: summary.summary_ops summary
-plugin_asset: summary.summary_ops summary
+plugin_asset: summary.plugin_asset
 base: layers.core
 input_spec: layers.core
 base_layer: keras.layers
@@ -171,14 +172,13 @@ _PATHS = {}
 for _row in """
 python.keras.engine.training: keras.models
 compiler.tf2xla.python.xla: ops.xla_ops
-python.trackable.base: core.trackable
 python.trackable.autotrackable: core.trackable
 python.trackable.data_structures: core.data_structures
-python.data.experimental.ops.distribute: data.experimental
+python.data.experimental.ops.distribute: data.sharding data.experimental
 python.framework.config: config
 python.ops.linalg.sparse.sparse_csr_matrix_ops: raw_ops
 python.tpu.tpu_function: alias.tpu_function
-python.autograph.impl.api: alias.util_names
+python.autograph.impl.api: alias.util.util_names
 python.layers.utils: keras.conv_utils keras.graph_utils
 python.keras.engine.base_layer: keras.layers
 python.keras.utils.losses_utils: keras.losses_utils
@@ -203,17 +203,17 @@ python.training.warm_starting_util: train.warm_starting
 python.training.tracking.*: core.module train.checkpoint
 python.util.compat_internal: compat
 python.util.module_wrapper: estimator.estimator_names
-python.util.deprecation: alias.util_names core.deprecation estimator.estimator_names
+python.util.deprecation: alias.util.deprecation_names alias.util.util_names core.deprecation estimator.estimator_names
 python.eager.monitoring: estimator.estimator_names
-python.eager.wrap_function: estimator.estimator_names
+python.eager.wrap_function: eager.wrap_function
 python.framework.function: eager.defun
 python.framework.tensor_util: core.tensor_util core.convert
 python.framework.smart_cond: ops.control_flow estimator.estimator_names
-python.framework.func_graph: estimator.estimator_names eager.tracing eager.def_function
-python.ops.summary_ops_v2: summary.summary_ops summary
+python.framework.func_graph: eager.func_graph eager.concrete_function estimator.estimator_names eager.tracing eager.def_function
+python.ops.summary_ops_v2: summary.writers summary.summary_ops summary
 python.ops.cond_v2: ops.control_flow
-python.ops.control_flow_ops: ops.control_flow estimator.estimator_names
-python.ops.resource_variable_ops: ops.resource_variable estimator.estimator_names
+python.ops.control_flow_ops: ops.control_flow compat.v2.internal estimator.estimator_names
+python.ops.resource_variable_ops: ops.resource_variable alias.for_keras.variable_names estimator.estimator_names
 python.platform.test: test
 python.tpu.tensor_tracer: estimator.estimator_names
 """.strip().splitlines():
@@ -221,11 +221,11 @@ python.tpu.tensor_tracer: estimator.estimator_names
     _PATHS[_path] = _modules.split()
 
 # Folders of modules that Runnel lacks. Packages that import from them work as long as they do not call what they import.
-_ABSENT_FOLDERS = tuple("""core.kernels core.kernels.boosted_trees core.protobuf.tpu python.autograph python.autograph.converters
+_ABSENT_FOLDERS = tuple("""compiler.xla core.kernels core.kernels.boosted_trees core.protobuf.tpu python.autograph python.autograph.converters
 python.autograph.core python.autograph.impl python.autograph.pyct python.autograph.pyct.common_transformers
 python.autograph.pyct.static_analysis python.autograph.utils python.distribute.cluster_resolver python.keras.saving python.tpu
 python.tpu.ops""".split())
-_ABSENT = tuple("""core.kernels core.protobuf.tpu python.autograph python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
+_ABSENT = tuple("""compiler.xla core.kernels core.protobuf.tpu python.autograph python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
 python.ops.boosted_trees_ops python.ops.clustering_ops python.ops.gen_sdca_ops python.tpu""".split())
 
 # Namespaces in which a public name is looked for, in this order.
@@ -248,7 +248,8 @@ _PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platfor
              "python.keras.optimizer_v2", "python.distribute",
              "python.training.tracking",
              "core.framework", "core.protobuf", "core.example", "core.util", "core.lib",
-             "compiler", "compiler.tf2xla", "compiler.tf2xla.python", "python.ops.linalg.sparse", "python.data.experimental",
+             "compiler", "compiler.xla", "compiler.xla.service", "compiler.tf2xla", "compiler.tf2xla.python",
+             "python.ops.linalg.sparse", "python.data.experimental",
              "python.data.experimental.ops", "tools", "tools.docs", *tf2_paths.PACKAGES)
 _PATHS.update({path: homes for path, homes in tf2_paths.PATHS.items() if path not in _PATHS or homes})
 
@@ -283,21 +284,74 @@ class _View(types.ModuleType):
         super().__init__("tensorflow." + path)
         self.__path__ = []
         self._homes = homes
+        self._patched = {}  # name -> (module, value) of what a test has replaced
+
+    def __setattr__(self, name, value):
+        """Replaces a name where it is implemented, too: tests replace functions of a module to see that they are called."""
+        if (name == "__version__" or not name.startswith("__")) and "_patched" in self.__dict__ and not name.startswith("tensorflow"):
+            for home in self._homes:
+                module = importlib.import_module("runnel." + home if home else "runnel")
+                if name in vars(module) and not isinstance(value, types.ModuleType):
+                    self._patched.setdefault(name, (module, vars(module)[name]))
+                    setattr(module, name, value)
+                    break
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        super().__delattr__(name)
+        if name in self._patched:
+            module, value = self._patched.pop(name)
+            setattr(module, name, value)
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("__") and name not in ("__version__", "__git_version__") or name in ("_homes", "_patched"):
             raise AttributeError(name)
         for known in (name, name.removesuffix("_v1"), name.removeprefix("_")):
             found, value = _find(self._homes, known)
             if found:
-                setattr(self, name, value)
-                return value
-        if name.endswith("_v2"):
-            found, value = _find(_PUBLIC_V2, name.removesuffix("_v2"))
+                return self._found(name, value)
+        for known in dict.fromkeys((name.removesuffix("_v2"), name)):  # what only TensorFlow 2 has comes last
+            found, value = _find(_PUBLIC_V2, known)
             if found:
-                setattr(self, name, value)
-                return value
+                return self._found(name, value)
+        found, value = _find(("alias.op_names",), name)
+        if found:
+            return value
         raise AttributeError("%s has no %r in Runnel: see doc/python.md" % (self.__name__, name))
+
+    def _found(self, name, value):
+        weak_functions = sys.modules.get("runnel.experimental_numpy.weak_functions")
+        if weak_functions is not None:
+            value = weak_functions.inner(self.__name__, name, value)
+        dispatch = sys.modules.get("runnel.core.dispatch")
+        if dispatch is not None:
+            value = dispatch.inner(name, value)
+        self.__dict__[name] = value
+        return value
+
+
+def forget_found():
+    """Makes the views look functions up again: others have taken their places."""
+    for view in list(sys.modules.values()):
+        if isinstance(view, _View):
+            for name, value in list(vars(view).items()):
+                if not name.startswith("__") and name not in ("_homes", "_patched", *view._patched) and callable(value):
+                    del view.__dict__[name]
+
+
+def forget_named(names):
+    """Makes the views look functions of these names up again."""
+    for view in list(sys.modules.values()):
+        if isinstance(view, _View):
+            for name in names & vars(view).keys() - view._patched.keys():
+                del view.__dict__[name]
+
+
+def replace_found(function, wrapper):
+    """Puts a wrapper in place of a function in the views that have it."""
+    for view in list(sys.modules.values()):
+        if isinstance(view, _View):
+            view.__dict__.update([(name, wrapper) for name, value in vars(view).items() if value is function])
 
 
 class _Package(types.ModuleType):
@@ -351,6 +405,8 @@ class _Messages(types.ModuleType):
         try:
             if name.startswith("DT_"):  # the values of an enumeration are names of its file
                 return protobuf._enum_values("DataType")[name]
+            if name.startswith("TFT_"):
+                return protobuf._enum_values("FullTypeId")[name]
             value = getattr(protobuf, name)
         except (AttributeError, KeyError):
             raise AttributeError("%s has no %r in Runnel" % (self.__name__, name)) from None
@@ -365,8 +421,8 @@ class _Inspect(types.ModuleType):
         super().__init__("tensorflow." + path)
 
     def __getattr__(self, name):
-        from runnel.alias import util_names
-        return util_names.__dict__.get(name) or getattr(inspect, name)
+        from runnel.alias.util import decorators
+        return inspect if name == "_inspect" else decorators.__dict__.get(name) or getattr(inspect, name)
 
 
 def module(path):

@@ -4,6 +4,8 @@ from runnel.experimental_numpy import promotion
 from runnel.experimental_numpy.behavior import experimental_enable_numpy_behavior
 from runnel.experimental_numpy.promotion import result_type as _result_type  # noqa: F401
 
+enable_numpy_behavior = experimental_enable_numpy_behavior
+
 _state = {"float64": True, "docs": "inlined", "mismatch": False}
 
 

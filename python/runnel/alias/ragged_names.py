@@ -35,3 +35,33 @@ def from_tensor(tensor, lengths=None, padding=None, ragged_rank=1, row_splits_dt
 def repeat(data, repeats, axis, name=None):
     """Repeats the slices of a tensor."""
     return runnel.repeat(data, repeats, axis, name)
+
+
+def RaggedTensorType(dtype, ragged_rank, row_splits_dtype=runnel.int64):  # noqa: N802
+    """Returns the description of the results of `fn` for a tf.map_fn that returns ragged tensors of this rank."""
+    return runnel.RaggedTensorSpec(None, dtype, ragged_rank - 1, row_splits_dtype)
+
+
+def string_length_v2(input, unit="BYTE", name=None):  # noqa: A002
+    """Returns the lengths of strings, in bytes or characters."""
+    return runnel.strings.length(input, name, unit)
+
+
+def substr_deprecated(input, pos, len, name=None, unit="BYTE"):  # noqa: A002
+    """Returns substrings."""
+    return runnel.substr(input, pos, len, name, unit)
+
+
+def string_split_v2(input, sep=None, maxsplit=-1, name=None):  # noqa: A002
+    """Splits strings at `sep`; the parts of a scalar are a vector, those of a tensor a ragged tensor."""
+    from runnel.compat.v2 import strings
+    return strings.split(input, sep, maxsplit, name)
+
+
+def assert_splits_match(nested_splits_lists):
+    """Returns checks that several ragged tensors have the same row splits, given as a list of splits for each of them."""
+    first, *others = nested_splits_lists
+    message = "Inputs must have identical ragged splits"
+    if any(len(splits) != len(first) for splits in others):
+        raise ValueError(message)
+    return [runnel.assert_equal(x, y, message=message) for splits in others for x, y in zip(first, splits)]

@@ -33,10 +33,15 @@ def _each_test(decorator):
             return decorator(decorated)
         for name in dir(decorated):
             function = getattr(decorated, name)
-            if name.startswith(unittest.TestLoader.testMethodPrefix) and callable(function):
+            if name.startswith(unittest.TestLoader.testMethodPrefix) and name != "test_session" and callable(function):
                 setattr(decorated, name, decorator(function))
         return decorated
     return decorate
+
+
+def for_all_test_methods(decorator, *args, **kwargs):
+    """Returns a decorator of classes that decorates each test with `decorator(*args, **kwargs)`."""
+    return _each_test(lambda function: decorator(*args, **kwargs)(function))
 
 
 run_deprecated_v1 = deprecated_graph_mode_only = _each_test(_graph_only)
@@ -65,6 +70,7 @@ def _both_modes(function):
         with framework.Graph().as_default(), self.session(use_gpu=kwargs.get("use_gpu", False)):
             function(self, *args, **kwargs)
         self.tearDown()
+        self._tempdir = None
         self.setUp()
         with eager_mode():
             function(self, *args, **kwargs)
@@ -116,6 +122,15 @@ disable_control_flow_v2 = enable_control_flow_v2 = build_as_function_and_v1_grap
 enable_all_control_flow_v2 = disable_all_control_flow_v2 = with_control_flow_v2 = _as_it_is
 assert_no_new_tensors = assert_no_garbage_created = assert_no_new_pyobjects_executing_eagerly = _as_it_is
 with_eager_op_as_function = disable_eager_op_as_function = enable_eager_op_as_function = run_in_async_and_sync_mode = _as_it_is
+disable_cudnn_autotune = enable_output_all_intermediates = _as_it_is
+
+
+def is_mlir_bridge_enabled():
+    """Returns None: there is none."""
+
+
+class InstallStackTraceHandler:
+    """Does nothing: errors of C code come as statuses."""
 
 
 def _skipped(*args, **kwargs):
@@ -182,6 +197,20 @@ def set_producer_version(graph, producer_version):
     with graph.as_default():
         graph_io.import_graph_def(graph_def)
     assert graph.graph_def_versions.producer == producer_version
+
+
+def assert_meta_graph_protos_equal(tester, a, b):
+    """Asserts that two MetaGraphDefs are equal, apart from random names of checkpoint parts and the order of nodes."""
+    from runnel.test import assert_equal_graph_def
+    tester.assertEqual(sorted(a.collection_def), sorted(b.collection_def))
+    for key in a.collection_def:
+        tester.assertEqual(a.collection_def[key], b.collection_def[key])
+    assert_equal_graph_def(a.graph_def, b.graph_def, checkpoint_v2=True)
+    tester.assertEqual(a.graph_def.versions, b.graph_def.versions)
+    for meta in (a, b):
+        meta.ClearField("collection_def")
+        meta.ClearField("graph_def")
+    tester.assertEqual(a, b)
 
 
 class AbstractGradientTape:

@@ -12,6 +12,7 @@ from runnel.autograph import flow, source
 
 _state = threading.local()  # .depth_off: how many callers asked for no conversion
 _templates: dict = {}  # code of a function -> the converted code, or None if it cannot be converted
+_converting = threading.RLock()  # CPython 3.11 mixes up the depths of two threads that parse at the same time, and raises SystemError
 _verbosity = 0
 converted_codes: dict = {}  # converted code -> name of the function that it belongs to
 
@@ -96,6 +97,14 @@ def traceable(function, autograph=True, is_requested=False):
     return run
 
 
+def traceable_in_graph(function):
+    """Returns a function that an op such as tf.map_fn calls: traceable, unless it runs eagerly, is traced by itself, or nothing is converted."""
+    from runnel.core import framework
+    if framework.executing_eagerly() or not is_enabled() or hasattr(function, "get_concrete_function"):
+        return function
+    return traceable(function)
+
+
 def _is_of_library(function, is_requested=False):
     module = (getattr(function, "__module__", None) or "").partition(".")[0]
     if is_requested:
@@ -106,7 +115,9 @@ def _is_of_library(function, is_requested=False):
 def _converted(function):
     code = function.__code__
     if code not in _templates:
-        _templates[code] = _template(function)
+        with _converting:
+            if code not in _templates:
+                _templates[code] = _template(function)
     made = _templates[code]
     if made is None:
         return function
@@ -170,6 +181,8 @@ def _module(function):
     flow.convert(node)
     names = ["ag__", *function.__code__.co_freevars]
     free = [ast.Assign(targets=[ast.Name(id=n, ctx=ast.Store())], value=ast.Constant(None)) for n in names]
+    if node.name not in names:  # a function of a module that reads its own name reads the module's
+        free.insert(0, ast.Global(names=[node.name]))
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     factory = ast.FunctionDef(name="ag__factory", args=arguments, decorator_list=[], returns=None, type_params=[], body=[*free, node])
     module = ast.Module(body=[ast.copy_location(factory, node)], type_ignores=[])

@@ -99,7 +99,7 @@ class _Flow:
         return parts + [body, orelse, _at(ast.Expr(call), s)]
 
     def _branch(self, s, kind, statements, needed, activity, names):
-        """Returns the function of a branch. A name that it reads and then assigns, and that nobody needs afterwards, is its own: a parameter
+        """Returns the function of a branch. A name that it reads and then assigns, and that is not needed afterwards, is its own: a parameter
         whose default is the value before."""
         own = sorted(n for n in liveness.Activity(*statements).writes & needed if n not in names and n not in self.outer)
         self.states.update(own)

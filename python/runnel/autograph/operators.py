@@ -3,7 +3,7 @@
 import builtins
 
 from runnel import nest, raw_ops
-from runnel.autograph import conversion
+from runnel.autograph import conversion, on_values
 from runnel.autograph.jumps import FLAGS, VALUE
 from runnel.autograph.state import Layout, Undefined, as_flow, builds_graph, is_defined, is_flow_value, is_tensor, spec_of
 from runnel.core import framework
@@ -148,10 +148,10 @@ def assert_statement(condition, message):
 
 def callee(function):
     """Returns what to call for a function: the converted one, or one that also takes tensors."""
-    if not conversion.is_enabled() or isinstance(function, type) and function not in _OVERLOADS:
+    if not conversion.is_enabled() or isinstance(function, type) and function not in OVERLOADS:
         return function
     try:
-        overload = _OVERLOADS.get(function)
+        overload = OVERLOADS.get(function)
     except TypeError:  # it has no hash
         overload = None
     return overload or conversion.convert(function)
@@ -167,6 +167,10 @@ def _on_tensors(builtin, on_tensors):
 
 def _range(*args):
     import runnel
+    if len(args) == 1:  # a range may be empty, as in Python, where the op refuses one
+        return runnel.range(runnel.maximum(args[0], 0))
+    if len(args) == 2:
+        return runnel.range(args[0], runnel.maximum(*args))
     return runnel.range(*args)
 
 
@@ -199,9 +203,15 @@ def _any(value):
 
 def _sorted(value, key=None, reverse=False):
     import runnel
-    if key is not None:
-        raise NotImplementedError("sorted of a tensor with a key")
-    return runnel.sort(value, direction="DESCENDING" if reverse else "ASCENDING")
+    direction = "DESCENDING" if reverse else "ASCENDING"
+    if value.shape.rank not in (None, 1) and key is None:
+        raise ValueError("sorted only supports only 1D tensors")
+    if key is None:
+        return runnel.sort(value, direction=direction)
+    keys = runnel.map_fn(key, value)
+    if keys.shape.rank not in (None, 1):
+        raise ValueError("sorted only supports only 1D tensors")
+    return runnel.gather(value, runnel.argsort(keys, direction=direction))
 
 
 def _abs(value):
@@ -228,18 +238,19 @@ def _next(iterator, *default):
     return next(iterator, *default)
 
 
-_OVERLOADS = {
+OVERLOADS = {
     builtins.range: _on_tensors(range, _range),
-    builtins.len: _on_tensors(len, _len),
+    builtins.len: _of_datasets(_on_tensors(len, _len), on_values.len_of_dataset),
     builtins.int: _on_tensors(int, _number("int32")),
     builtins.float: _on_tensors(float, _number("float32")),
-    builtins.abs: _on_tensors(abs, _abs),
+    builtins.abs: _of_datasets(_on_tensors(abs, _abs), on_values.abs_of_dataset),
     builtins.all: _on_tensors(all, _all),
     builtins.any: _on_tensors(any, _any),
     builtins.sorted: _on_tensors(sorted, _sorted),
     builtins.enumerate: _of_datasets(enumerate, lambda dataset, start=0: dataset.enumerate(start)),
     builtins.zip: _of_datasets(zip, _zip_datasets),
-    builtins.map: _of_datasets(map, lambda function, dataset: dataset.map(function)),
+    builtins.map: _of_datasets(map, lambda function, *datasets: _zip_datasets(*datasets).map(function)
+                                 if len(datasets) > 1 else datasets[0].map(function)),
     builtins.filter: _of_datasets(filter, lambda function, dataset: dataset.filter(function)),
     builtins.next: _next,
 }

@@ -15,7 +15,7 @@ def parse(function):
     code = function.__code__
     try:
         linecache.checkcache(code.co_filename)
-        lines, first = inspect.getsourcelines(function)
+        lines, first = inspect.getsourcelines(code)  # of the function itself, not of what it wraps
     except (OSError, TypeError) as error:
         raise NoSource("the source of %r is not there: %s" % (function, error)) from None
     if code.co_name == "<lambda>":

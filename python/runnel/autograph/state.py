@@ -104,6 +104,6 @@ class Layout:
 @contextlib.contextmanager
 def scratch_graph():
     """A context manager: what is built inside is thrown away."""
-    from runnel.eager.tracing import Body
-    with Body(framework.get_default_graph()).as_default():
+    from runnel.eager.func_graph import FuncGraph
+    with FuncGraph("state", outer=framework.get_default_graph()).as_default():
         yield

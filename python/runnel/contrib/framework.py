@@ -11,6 +11,6 @@ __getattr__, __dir__, __all__ = namespace(
     "is_numeric_tensor convert_to_tensor_or_sparse_tensor assert_scalar",
     "load_checkpoint=train.load_checkpoint load_variable=train.load_variable",
     "list_variables=train.list_variables init_from_checkpoint=train.init_from_checkpoint",
-    "deprecated=util_names.deprecated deprecated_args=util_names.deprecated_args get_name_scope=estimator_names.get_name_scope",
-    "deprecated_arg_values=util_names.deprecated_arg_values deprecated_arg_value=util_names.deprecated_arg_values",
-    "smart_cond=control_flow.smart_cond")
+    "estimator.estimator_names: get_name_scope",
+    "alias.util.deprecation_names: deprecated deprecated_args deprecated_arg_values deprecated_arg_value=deprecated_arg_values",
+    "ops.control_flow: smart_cond")

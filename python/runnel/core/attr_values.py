@@ -16,7 +16,7 @@ def plain(value):
 def to_bytes(kind, value):
     """For C: returns the serialized AttrValue of a value of one of the rarer kinds."""
     from runnel.core.protobuf import message_class
-    if hasattr(value, "WhichOneof"):
+    if type(value).__name__ == "AttrValue":
         return value.SerializeToString()
     attr = message_class("AttrValue")()
     if hasattr(value, "SerializeToString"):

@@ -166,6 +166,9 @@ class SparseTensor(CompositeTensor):
         """The name of `values`."""
         return self._values.name
 
+    def _gradient_parts(self):
+        raise ValueError("Type SparseTensor is not supported as a gradient source or gradient target.")
+
     def with_values(self, new_values):
         """Returns a sparse tensor with the same indices and other values."""
         made = SparseTensor(self._indices, new_values, self._dense_shape)

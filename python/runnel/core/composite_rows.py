@@ -60,6 +60,8 @@ def decode(tensor, spec):
     splits, values = _ops.RaggedTensorFromVariant(
         tensor, input_ragged_rank=max(spec._ragged_rank - outer, -1), output_ragged_rank=spec._ragged_rank, Tvalues=spec.dtype,
         Tsplits=spec._row_splits_dtype)
+    if values.op is not None and spec.shape.rank is not None:
+        values.set_shape([None, *spec.shape[spec._ragged_rank + 1:]] if spec._ragged_rank else spec.shape)
     return spec._from_components([values, *splits])
 
 

@@ -3,6 +3,7 @@
 from runnel import dtypes
 from runnel.core import tensor_shape
 from runnel.core.composite import IndexedSlices, SparseTensor
+from runnel.functions.spec_tracing import name_argument
 from runnel.core.type_spec import BatchableTypeSpec, TensorSpec, TypeSpec, register
 
 
@@ -192,8 +193,59 @@ class VariableSpec(TensorSpec):
     def _serialize(self):
         return self._shape, self._dtype, self.trainable, self.alias_id
 
+    def _form(self, other):
+        """Tells whether `other` describes variables as well, both or neither of which have a number."""
+        if type(self) is not type(other):
+            return False
+        if (self.alias_id is None) != (other.alias_id is None):
+            raise NotImplementedError("VariableSpec doesn't support alias_id=None, got self: %s and other: %s." % (self, other))
+        return self.trainable == other.trainable and self.alias_id == other.alias_id
+
+    def is_subtype_of(self, other):
+        return self._form(other) and super().is_subtype_of(other)
+
+    def most_specific_common_supertype(self, others):
+        if not all(self._form(other) for other in others):
+            return None
+        common = super(TensorSpec, self).most_specific_common_supertype(others)
+        return common
+
+    # As an argument of tf.function: the variable of the first call, whose handle is the argument
+
+    def placeholder_value(self, placeholder_context):
+        if placeholder_context.unnest_only:
+            return self
+        variable = placeholder_context.get_placeholder(self.alias_id)
+        name = placeholder_context.naming_scope
+        name_argument(placeholder_context.context_graph.capture(variable.handle, name=name), name)
+        return variable
+
+    def to_tensors(self, value):
+        return [value.handle]
+
+    def from_tensors(self, tensors):
+        from runnel.ops.resource_variable import variable_of
+        return variable_of(next(tensors))
+
+    def flatten(self):
+        return [HandleSpec(self.alias_id)]
+
+    def cast(self, value, casting_context):
+        if casting_context.allow_specs and isinstance(value, VariableSpec):
+            return value
+        assert isinstance(value, self.value_type), "Can not cast %r to %r" % (value, self)
+        return value
+
     def __repr__(self):
         return "VariableSpec(shape=%s, dtype=%r, trainable=%r, alias_id=%r)" % (self._shape, self._dtype, self.trainable, self.alias_id)
+
+
+class HandleSpec(TensorSpec):
+    """The handle of a variable among the arguments of tf.function; `alias_id` is the variable's number."""
+
+    def __init__(self, alias_id):
+        super().__init__((), dtypes.resource)
+        self.alias_id = alias_id
 
 
 @register("tf.TensorArraySpec")
@@ -211,3 +263,54 @@ class TensorArraySpec(TypeSpec):
 
     def _serialize(self):
         return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+
+@register("tf.BoundedTensorSpec")
+class BoundedTensorSpec(TensorSpec):
+    """A TensorSpec with bounds; `minimum` and `maximum` are arrays that broadcast to its shape."""
+
+    def __init__(self, shape, dtype, minimum, maximum, name=None):
+        super().__init__(shape, dtype, name)
+        self._minimum, self._maximum = self._bound("minimum", minimum), self._bound("maximum", maximum)
+
+    minimum = property(lambda self: self._minimum)
+    maximum = property(lambda self: self._maximum)
+
+    def _bound(self, what, value):
+        import numpy
+        if value is None:
+            raise ValueError("`%s` can not be None." % what)
+        dims, wanted = numpy.shape(value), self._shape._dims
+        pairs = zip(reversed(dims), reversed(wanted)) if wanted is not None else ()
+        if any(1 not in (a, b) and b is not None and a != b for a, b in pairs):
+            raise ValueError("`%s` %s is not compatible with shape %s." % (what, value, self._shape))
+        bound = numpy.array(value, dtype=self._dtype.as_numpy_dtype)
+        bound.setflags(write=False)
+        return bound
+
+    @classmethod
+    def from_spec(cls, spec, name=None):
+        """Returns the description of values like those of `spec`, within its bounds or those of its type."""
+        kind = dtypes.as_dtype(spec.dtype)
+        return cls(spec.shape, kind, getattr(spec, "minimum", kind.min), getattr(spec, "maximum", kind.max), name or spec.name)
+
+    def cast(self, value, casting_context):
+        if casting_context.allow_specs and isinstance(value, BoundedTensorSpec):
+            assert value.is_subtype_of(self), "Can not cast %r to %r" % (value, self)
+            return self
+        return TensorSpec(self._shape, self._dtype, self._name).cast(value, casting_context)
+
+    def _serialize(self):
+        return self._shape, self._dtype, self._minimum, self._maximum, self._name
+
+    def __eq__(self, other):
+        import numpy
+        return (type(self) is type(other) and (self._shape, self._dtype, self._name) == (other._shape, other._dtype, other._name)
+                and numpy.allclose(self._minimum, other._minimum) and numpy.allclose(self._maximum, other._maximum))
+
+    def __hash__(self):
+        return hash((self._shape, self._dtype))
+
+    def __repr__(self):
+        return "BoundedTensorSpec(shape=%s, dtype=%r, name=%r, minimum=%r, maximum=%r)" % (
+            self._shape, self._dtype, self._name, self._minimum, self._maximum)

@@ -2,7 +2,7 @@
 
 from runnel import _core, dtypes
 from runnel.core import tensor_shape
-from runnel.core.framework import Tensor
+from runnel.core.framework import Operation, Tensor
 
 _registry: list = []  # (priority, order, types, function)
 _found: dict = {}  # type -> functions, in order
@@ -83,7 +83,11 @@ def _constant(value, dtype, shape, name):
     if graph is None:
         from runnel.eager import context as eager
         return eager.constant(value, dtype, shape)
-    return _core.constant(graph, value, 0 if dtype is None else dtype._number, name or "Const", shape)
+    tensor = _core.constant(graph, value, 0 if dtype is None else dtype._number, name or "Const", shape)
+    if _core.intercepts_ops():
+        from runnel.eager import op_callbacks
+        return op_callbacks.constant_added(tensor)
+    return tensor
 
 
 def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_hint=None):
@@ -177,14 +181,30 @@ def constant_value(tensor, partial=False):
     With `partial`, a Pack whose inputs are partly unknown gives an array of objects with None for those.
     """
     if not isinstance(tensor, Tensor):
-        return tensor
+        return None if hasattr(tensor, "_as_graph_element") and hasattr(tensor, "initializer") else tensor  # a variable's value may change
     if tensor.op is None:
         return tensor.numpy()
     if _is_plain(tensor):
-        return tensor._constant_value()
+        return _plain_value(tensor)
     if partial and tensor.op.type == "Pack" and tensor.op.get_attr("axis") == 0:
         import numpy
-        return numpy.array([constant_value(x, True) for x in tensor.op.inputs], dtype=object)
+        values = [constant_value(x, True) for x in tensor.op.inputs]
+        rows = numpy.empty(len(values), object)
+        rows[:] = values
+        return rows
+    return _partial_part(tensor) if partial else None
+
+
+def _partial_part(tensor):
+    """Returns an output of Unpack or Split whose input is known in part, on its first axis; None if it is not."""
+    op = tensor.op
+    if op.type == "Unpack" and op.get_attr("axis") == 0:
+        whole = constant_value(op.inputs[0], True)
+        return None if whole is None else whole[tensor.value_index]
+    if op.type == "Split" and constant_value(op.inputs[0]) == 0:
+        whole = constant_value(op.inputs[1], True)
+        size = 0 if whole is None else len(whole) // len(op.outputs)
+        return None if whole is None else whole[tensor.value_index * size:(tensor.value_index + 1) * size]
     return None
 
 
@@ -192,7 +212,10 @@ def evaluated_value(tensor):
     """Returns the constant value of a tensor, computed from constants if necessary; None if it depends on anything else."""
     if not isinstance(tensor, Tensor):
         return tensor
-    return tensor.numpy() if tensor.op is None else tensor._constant_value()
+    if tensor.op is None:
+        return tensor.numpy()
+    value = tensor._constant_value()
+    return _plain_value(tensor) if value is None and _is_plain(tensor) else value
 
 
 # Ops whose constant values constant_value computes: the same as in stock, because a shape or value that is known while the
@@ -216,6 +239,37 @@ def _is_plain(tensor):
     return all(_is_plain(x) for x in op.inputs)
 
 
+def _plain_value(tensor):
+    """Returns the value of a tensor that _is_plain. Its operations may wait for others, as those of a loop's body wait for the loop: the
+    value is computed in a graph where they wait for nothing."""
+    value = tensor._constant_value()
+    if value is not None:
+        return value
+    from runnel.core.framework import Graph
+    op = tensor.op
+    with Graph().as_default() as graph:
+        if op.type in ("Shape", "Size", "Rank"):
+            inputs = [graph.create_op("Placeholder", [], attrs={"dtype": op.inputs[0].dtype, "shape": op.inputs[0].shape}).outputs[0]]
+        else:
+            inputs = [constant(_plain_value(x), x.dtype) for x in op.inputs]
+        attributes = {key: value for key, value in op.node_def.attr.items() if not key.startswith("_")}
+        return graph.create_op(op.type, inputs, attrs=attributes).outputs[tensor.value_index]._constant_value()
+
+
+def _part_of_shape(tensor):
+    """Returns the TensorShape of `sizes[begin:end:stride]` as far as it is known; None if that is no slice of a vector."""
+    op = tensor.op
+    bounds = [constant_value(x) for x in op.inputs[1:]]
+    masks = {name: op.get_attr(name + "_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+    if any(b is None or len(b) != 1 for b in bounds) or masks["ellipsis"] or masks["new_axis"] or masks["shrink_axis"]:
+        return None
+    begin, end, stride = (int(b[0]) for b in bounds)
+    sizes = constant_value_as_shape(op.inputs[0])
+    if sizes.rank is None:
+        return None
+    return tensor_shape.TensorShape(sizes.as_list()[None if masks["begin"] & 1 else begin:None if masks["end"] & 1 else end:stride])
+
+
 def constant_value_as_shape(tensor):
     """Returns the TensorShape that a vector of sizes describes, as far as it is known."""
     if not isinstance(tensor, Tensor):
@@ -235,6 +289,11 @@ def constant_value_as_shape(tensor):
         for part in tensor.op.inputs[:-1]:
             shape = shape.concatenate(constant_value_as_shape(part))
         return shape
+    if tensor.op is not None and tensor.op.type == "Cast":
+        return constant_value_as_shape(tensor.op.inputs[0])
+    part = _part_of_shape(tensor) if tensor.op is not None and tensor.op.type == "StridedSlice" else None
+    if part is not None:
+        return part
     return tensor_shape.unknown_shape(rank)
 
 
@@ -262,6 +321,13 @@ def _dimension_constant(dimension, dtype, name):
     if dimension.value is None:
         raise ValueError("Cannot convert unknown Dimension to a Tensor: %s" % dimension)
     return _constant(dimension.value, dtype or dtypes.int32, None, name or "Const")
+
+
+def _of_operation(value, dtype=None, name=None, as_ref=False):
+    raise TypeError("can't convert Operation '%s' to Tensor" % value.name)
+
+
+register_tensor_conversion_function(Operation, _of_operation)
 
 
 __all__ = ["constant", "convert_to_tensor", "convert_to_tensor_or_indexed_slices",

@@ -31,6 +31,9 @@ ApproxTopK approx_top_k
 Ceil ceil
 Conv conv
 CheckNumerics check_numerics
+CheckPinned check_pinned
+Conv2DBackpropFilterV2 conv2d_backprop_filter_v2
+Conv2DBackpropInputV2 conv2d_backprop_input_v2
 Cos cos
 Cosh cosh
 Cross cross

@@ -4,11 +4,13 @@ A public function is replaced by a wrapper when something is first registered fo
 """
 
 import collections.abc
+import contextlib
 import functools
 import inspect
+import sys
 import typing
 
-from runnel.core.type_spec import TypeSpec
+from runnel.core.type_checkers import make_type_checker, register_dispatchable_type  # noqa: F401
 
 # The functions of one and of two tensors that work element by element, as stock lists them.
 UNARY = """
@@ -41,21 +43,29 @@ ASSERTIONS = """
 assert_equal assert_greater assert_less debugging.assert_equal debugging.assert_greater debugging.assert_greater_equal debugging.assert_less
 debugging.assert_less_equal debugging.assert_near debugging.assert_none_equal
 """.split()
+_NAMES = {"unary": UNARY, "binary": BINARY, "assert": ASSERTIONS}
+_more: dict = {"unary": [], "binary": [], "assert": []}  # _Apis of functions that programs registered
 
 
 class _Api:
     """A public function with the functions that stand in for it, [(types of parameters, function)]."""
 
-    def __init__(self, original):
+    def __init__(self, original, wrapper=None):
         self.original, self.rows = original, []
         self.signature = inspect.signature(original)
-
-        @functools.wraps(original)
-        def wrapper(*args, **kwargs):
-            target = self.target(args, kwargs)
-            return (target or original)(*args, **kwargs)
-        wrapper.__signature__ = self.signature
+        if wrapper is None:
+            @functools.wraps(original)
+            def wrapper(*args, **kwargs):
+                return self.call(args, kwargs)
+            wrapper.__signature__ = self.signature
         self.wrapper = wrapper
+
+    def call(self, args, kwargs):
+        """Calls the function that stands in for these arguments, or the original one."""
+        if self.rows:
+            args = tuple(list(arg) if isinstance(arg, collections.abc.Iterator) else arg for arg in args)
+        target = self.target(args, kwargs)
+        return (target or self.original)(*args, **kwargs)
 
     def target(self, args, kwargs):
         """Returns the function for these arguments, or None."""
@@ -64,14 +74,14 @@ class _Api:
         except TypeError:
             return None
         for types, target in self.rows:
-            if all(name in given and _matches(given[name], kind) for name, kind in types.items()):
+            if all(make_type_checker(kind).fits(given.get(name)) for name, kind in types.items()):
                 return target
         return None
 
 
 _apis: dict = {}  # the original function -> _Api
 _wrappers: dict = {}  # the wrapper -> _Api
-_elementwise: dict = {}  # (kind, types) -> handler
+_elementwise: dict = {}  # (kind, types) -> (handler, function that makes a row of an _Api)
 
 
 def replacement(value):
@@ -80,28 +90,53 @@ def replacement(value):
     return value if api is None else api.wrapper
 
 
-def _matches(value, kind):
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Union or type(kind).__name__ == "UnionType":
-        return any(_matches(value, arg) for arg in args)
-    if origin in (list, collections.abc.Sequence):
-        return isinstance(value, (list, tuple)) and len(value) > 0 and all(_matches(item, args[0]) for item in value)
-    if isinstance(kind, TypeSpec):
-        return kind.is_compatible_with(value)
-    return isinstance(value, kind)
+def inner(name, value):
+    """Returns what stands for a function that was found at a path behind the public names, which may be another one than the public function."""
+    known = replacement(value)
+    if known is not value or not _elementwise or not _is_ours(value):
+        return known
+    kinds = {kind for kind, names in _NAMES.items() if any(path.rpartition(".")[2] == name for path in names)}
+    made = [make for (kind, _), (_, make) in _elementwise.items() if kind in kinds]
+    if not made:
+        return value
+    entry = _api(value)
+    entry.rows += [make(entry) for make in made]
+    return entry.wrapper
+
+
+def _is_ours(function):
+    if isinstance(function, type):
+        return False
+    return (getattr(function, "__module__", None) or "").startswith("runnel") or type(function).__name__ == "OpFunction"
 
 
 def _api(function):
     found = _wrappers.get(function) or _apis.get(function)
     if found is not None:
         return found
-    if not (getattr(function, "__module__", None) or "").startswith("runnel") and type(function).__name__ != "OpFunction":
+    if hasattr(function, "_tf_type_based_dispatcher"):  # add_dispatch_support
+        return function._tf_type_based_dispatcher
+    if not _is_ours(function):
         raise ValueError("%r does not support dispatch." % (function,))
     found = _apis[function] = _Api(function)
     _wrappers[found.wrapper] = found
     from runnel.compat.v2 import places
     places.replace_found(function, found.wrapper)
+    inner_paths = sys.modules.get("runnel.alias.inner_paths")
+    if inner_paths is not None:
+        inner_paths.replace_found(function, found.wrapper)
     return found
+
+
+def add_type_based_api_dispatcher(target):
+    """Makes a function one for which others may be registered. Returns it. Raises ValueError if it is one already."""
+    if hasattr(target, "_tf_type_based_dispatcher"):
+        raise ValueError("%s already has a type-based API dispatcher." % (target,))
+    entry = _Api(target, target)
+    with contextlib.suppress(AttributeError):
+        target._tf_type_based_dispatcher = entry
+        _wrappers[target] = entry
+    return target
 
 
 def dispatch_for_api(api, *signatures):
@@ -112,19 +147,30 @@ def dispatch_for_api(api, *signatures):
       *signatures: dicts from names of parameters to types; by default, the annotations of the decorated function.
     """
     entry = _api(api)
+    if any(not isinstance(row, dict) or any(not isinstance(key, (str, int)) for key in row) for row in signatures):
+        raise TypeError("signatures must be dictionaries mapping parameter names to type annotations.")
 
     def decorate(target):
-        rows = [dict(signature) for signature in signatures] or _annotated(target)
-        names = list(entry.signature.parameters)
-        for row in rows:
-            for name in list(row):
-                if isinstance(name, int):
-                    row[names[name]] = row.pop(name)
-                elif name not in names:
-                    raise ValueError("signature includes annotation for unknown parameter %r." % name)
+        if not callable(target):
+            raise TypeError("Expected dispatch_target to be callable; got %r" % (target,))
+        rows = [_named(dict(signature), entry.signature) for signature in [*signatures] or _annotated(target)]
         entry.rows += [(row, _with_name(target, entry.signature)) for row in rows]
         return target
     return decorate
+
+
+def _named(row, signature):
+    """Returns the types of parameters by name. Raises ValueError if dispatch by one of them is impossible."""
+    names = list(signature.parameters)
+    row = {names[key] if isinstance(key, int) else key: kind for key, kind in row.items()}
+    for name, kind in row.items():
+        if name not in names:
+            raise ValueError("signature includes annotation for unknown parameter %r." % name)
+        if signature.parameters[name].kind not in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            raise ValueError("Dispatch currently only supports type annotations for positional parameters; can't handle annotation for %r "
+                             "parameter %s." % (signature.parameters[name].kind, name))
+        make_type_checker(kind)
+    return row
 
 
 def _annotated(target):
@@ -151,8 +197,8 @@ def _with_name(target, api):
     @functools.wraps(target)
     def without_name(*args, **kwargs):
         given = api.bind(*args, **kwargs).arguments
-        given.pop("name", None)
-        return target(**given)
+        with _scope(given.pop("name", None)):
+            return target(**given)
     without_name._dispatch_target = target
     return without_name
 
@@ -166,18 +212,31 @@ def _elementwise_apis(names):
         except AttributeError:
             continue
         seen[id(entry)] = entry
-    return seen.values()
+    kind = next(kind for kind, known in _NAMES.items() if known is names)
+    return [*seen.values(), *_more[kind]]
 
 
-def _register(kind, types, names, handler, make):
+def _scope(name):
+    from runnel.core.framework import name_scope
+    return contextlib.nullcontext() if name is None else name_scope(name)
+
+
+def _register(kind, types, handler):
     key = (kind, types)
     if key in _elementwise:
         raise ValueError("A%s elementwise dispatch handler (%r) has already been registered for %s." % (
-            {"unary": " unary", "binary": " binary"}.get(kind, " binary assert"), _elementwise[key], ", ".join(str(t) for t in types)))
-    _elementwise[key] = handler
+            {"unary": " unary", "binary": " binary"}.get(kind, " binary assert"), _elementwise[key][0], ", ".join(str(t) for t in types)))
+
+    def make(entry):
+        return dict(zip(entry.signature.parameters, types)), _called(entry, handler, len(types))
+
+    names = _NAMES[kind]
     for entry in _elementwise_apis(names):
-        parameters = list(entry.signature.parameters)
-        entry.rows.append((dict(zip(parameters, types)), make(entry, parameters)))
+        entry.rows.append(make(entry))
+    _elementwise[key] = handler, make
+    inner_paths = sys.modules.get("runnel.alias.inner_paths")
+    if inner_paths is not None:
+        inner_paths.forget_named({name.rpartition(".")[2] for name in names})
     return handler
 
 
@@ -188,36 +247,89 @@ def _called(entry, handler, count):
     def run(*args, **kwargs):
         given = dict(entry.signature.bind(*args, **kwargs).arguments)
         tensors = [given.pop(name) for name in parameters[:count]]
-        if not given:
-            return handler(entry.wrapper, *tensors)
-        return handler(lambda *new: entry.wrapper(**dict(zip(parameters, new)), **given), *tensors)
+        with _scope(given.pop("name", None)):
+            if not given:
+                return handler(entry.wrapper, *tensors)
+            return handler(lambda *new: entry.wrapper(**dict(zip(parameters, new)), **given), *tensors)
     run._dispatch_target = handler
     return run
 
 
+def _elementwise_api(kind, function):
+    entry = _api(function)
+    _more[kind].append(entry)
+    entry.rows += [make(entry) for (other, _), (_, make) in _elementwise.items() if other == kind]
+    return function
+
+
+def register_unary_elementwise_api(func):
+    """A decorator of functions of one tensor that work element by element: handlers are called for them."""
+    return _elementwise_api("unary", func)
+
+
+def register_binary_elementwise_api(func):
+    """A decorator of functions of two tensors that work element by element: handlers are called for them."""
+    return _elementwise_api("binary", func)
+
+
+def register_binary_elementwise_assert_api(func):
+    """A decorator of assertions about two tensors: handlers are called for them."""
+    return _elementwise_api("assert", func)
+
+
+def unary_elementwise_apis():
+    """Returns the functions of one tensor that work element by element."""
+    return _functions(UNARY, "unary")
+
+
+def binary_elementwise_apis():
+    """Returns the functions of two tensors that work element by element."""
+    return _functions(BINARY, "binary")
+
+
+def _functions(names, kind):
+    from runnel.compat.v2 import places
+    found = [entry.wrapper for entry in _more[kind]]
+    for name in names:
+        with contextlib.suppress(AttributeError):
+            found.append(replacement(places.find(name)))
+    return tuple(found)
+
+
+def type_based_dispatch_signatures_for(cls):
+    """Returns {function: [types of parameters]} of what is registered for values of a class."""
+    found: dict = {}
+    for entry in {id(entry): entry for entry in (*_apis.values(), *_wrappers.values())}.values():
+        rows = [types for types, _ in entry.rows if any(
+            issubclass(cls, known) for kind in types.values() for known in make_type_checker(kind).classes)]
+        if rows:
+            found[entry.wrapper] = rows
+    return found
+
+
 def dispatch_for_unary_elementwise_apis(x_type):
     """A decorator of a handler `f(api, x)` for the functions of one tensor that work element by element."""
-    return lambda handler: _register("unary", (x_type,), UNARY, handler, lambda entry, names: _called(entry, handler, 1))
+    return lambda handler: _register("unary", (x_type,), handler)
 
 
 def dispatch_for_binary_elementwise_apis(x_type, y_type):
     """A decorator of a handler `f(api, x, y)` for the functions of two tensors that work element by element."""
-    return lambda handler: _register("binary", (x_type, y_type), BINARY, handler, lambda entry, names: _called(entry, handler, 2))
+    return lambda handler: _register("binary", (x_type, y_type), handler)
 
 
 def dispatch_for_binary_elementwise_assert_apis(x_type, y_type):
     """A decorator of a handler `f(assertion, x, y)` for assertions about two tensors."""
-    return lambda handler: _register("assert", (x_type, y_type), ASSERTIONS, handler, lambda entry, names: _called(entry, handler, 2))
+    return lambda handler: _register("assert", (x_type, y_type), handler)
 
 
 def unregister_dispatch_for(dispatch_target):
     """Removes a function from everything that it was registered for. Raises ValueError if it was not."""
     found = False
-    for entry in _apis.values():
+    for entry in (*_apis.values(), *_wrappers.values()):
         kept = [row for row in entry.rows if row[1] is not dispatch_target and getattr(row[1], "_dispatch_target", None) is not dispatch_target]
         found = found or len(kept) != len(entry.rows)
         entry.rows = kept
-    for key in [key for key, handler in _elementwise.items() if handler is dispatch_target]:
+    for key in [key for key, (handler, _) in _elementwise.items() if handler is dispatch_target]:
         del _elementwise[key]
         found = True
     if not found:

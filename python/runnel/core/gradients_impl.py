@@ -6,7 +6,7 @@ import re
 import threading
 
 from runnel import _core
-from runnel.core import framework
+from runnel.core import composite_gradients, framework
 from runnel.core.composite import IndexedSlices
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, name_scope
@@ -75,7 +75,8 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     Returns:
       A tensor, an IndexedSlices or None for each x.
     """
-    ys, xs = _as_list(ys), _as_list(xs)
+    ys, values = composite_gradients.flatten(_as_list(ys)), _as_list(xs)
+    xs = composite_gradients.flatten(values)
     if not framework.executing_eagerly():
         graph = framework._graph_of(ys + xs, framework.get_default_graph())
     else:
@@ -97,8 +98,8 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
         x_edges = [_x_edge(x) for x in xs]
         dys = None
         if grad_ys is not None:
-            dys = _grad_ys(y_edges, _as_list(grad_ys))
-        stops = [_x_edge(x) for x in _as_list(stop_gradients or [])]
+            dys = _grad_ys(y_edges, composite_gradients.flatten(_as_list(grad_ys)))
+        stops = [_x_edge(x) for x in composite_gradients.flatten(_as_list(stop_gradients or []))]
         _failures.error = None
         try:
             rows = _core.gradients(graph, y_edges, x_edges, dys, stops, scope.rstrip("/"),
@@ -112,7 +113,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
         loop = _loop_of(graph._get_control_flow_context(), y_edges)
         if loop is not None:  # a branch needs no note: it captures them itself
             loop.note_results(rows, x_edges)
-    return [IndexedSlices(*row) if isinstance(row, tuple) else row for row in rows]
+    return composite_gradients.pack(values, [IndexedSlices(*row) if isinstance(row, tuple) else row for row in rows])
 
 
 def _say_why(graph, message):
@@ -188,6 +189,9 @@ def _rows_dynamic(flat, x):
     return result.stack()
 
 
+registered: dict = {}  # name -> function
+
+
 class RegisterGradient:
     """A decorator: @tf.RegisterGradient("MyOp") registers `f(op, *grads)`, which returns the gradients of an op's inputs.
 
@@ -207,6 +211,7 @@ class RegisterGradient:
                 _failures.error = error
                 raise
         _core.register_gradient(self._op_type, rule)
+        registered[self._op_type] = function
         return function
 
 

@@ -5,7 +5,7 @@ import os
 import re
 
 from runnel import _core
-from runnel.core import framework
+from runnel.core import framework, v2_switches, versions
 from runnel.core.framework import GraphKeys
 from runnel.io import any_files
 
@@ -19,7 +19,7 @@ def register_proto_function(collection_name, proto_type=None, to_proto=None, fro
     _protos[collection_name] = (proto_type, to_proto, from_proto)
 
 
-def _is_of_variables(key):
+def is_of_variables(key):
     return key in GraphKeys._VARIABLE_COLLECTIONS or key in (GraphKeys.GLOBAL_STEP,
                                                              GraphKeys.EVAL_STEP)
 
@@ -29,7 +29,7 @@ def _known(key):
     from runnel.core.protobuf import message_class
     if key in _protos:
         return _protos[key]
-    if _is_of_variables(key):
+    if is_of_variables(key):
         from runnel.ops.variables import Variable
         return (message_class("VariableDef"), lambda v, export_scope=None: v.to_proto(export_scope),
                 Variable.from_proto)
@@ -110,6 +110,9 @@ def _fill_collection(out, key, values, export_scope):
         out.int64_list.value.extend(values)
     elif isinstance(first, float):
         out.float_list.value.extend(values)
+    elif hasattr(first, "type_url"):  # messages in google.protobuf.Any
+        for value in values:
+            out.any_list.value.add().CopyFrom(value)
     else:
         out.node_list.value.extend(framework.strip_name_scope(v.name, export_scope) for v in values)
 
@@ -145,8 +148,9 @@ def create_meta_graph_def(meta_info_def=None, graph_def=None, saver_def=None, co
     if meta_info_def is not None:
         out.meta_info_def.MergeFrom(meta_info_def)
     # The API's version: readers use it to know which fields exist.
-    out.meta_info_def.tensorflow_version = "1.15.5"
-    out.meta_info_def.tensorflow_git_version = "runnel-" + _core.version
+    is_v2 = v2_switches.v2_behavior_enabled()
+    out.meta_info_def.tensorflow_version = versions.__version__ if is_v2 else "1.15.5"
+    out.meta_info_def.tensorflow_git_version = versions.__git_version__ if is_v2 else "runnel-" + _core.version
     out.graph_def.MergeFrom(graph_def if graph_def is not None else
                             graph.as_graph_def(add_shapes=True))
     if not out.meta_info_def.stripped_op_list.op:
@@ -232,7 +236,7 @@ def export_scoped_meta_graph(filename=None, graph_def=None, graph=None, export_s
     found = {}
     for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES, export_scope):
         if _is_included(variable, export_scope, exclude):
-            found[framework.strip_name_scope(variable.name.split(":")[0], export_scope)] = variable
+            found[framework.strip_name_scope(variable.name, export_scope)] = variable
     result = create_meta_graph_def(
         graph_def=graph_def, graph=graph, export_scope=export_scope, exclude_nodes=exclude,
         clear_extraneous_savers=clear_extraneous_savers, saver_def=saver_def,
@@ -304,16 +308,25 @@ def import_scoped_meta_graph_with_return_elements(
         if clear_devices:
             for node in graph_def.node:
                 node.device = ""
-        scope = graph.unique_name(import_scope, mark_as_used=False) if import_scope else ""
-        elements = import_graph_def(graph_def, name=import_scope or "", input_map=input_map,
+        scope = graph.unique_name(import_scope or "", mark_as_used=False)  # with the scope around, which ends with "/" then
+        elements = import_graph_def(graph_def, name=import_scope or scope, input_map=input_map,
                                     return_elements=return_elements)
         _restore_collections(graph, meta, scope, unbound_inputs_col_name,
                              restore_collections_predicate)
         found = {}
         for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope or None):
-            name = variable.name.split(":")[0]
-            found[framework.strip_name_scope(name, scope)] = variable
+            found[framework.strip_name_scope(variable.name, scope)] = variable
     return found, elements
+
+
+def copy_scoped_meta_graph(from_scope, to_scope, from_graph=None, to_graph=None):
+    """Copies what is in a scope to another scope, with its collections. Returns {name: variable} of the copies."""
+    from_graph, to_graph = from_graph or framework.get_default_graph(), to_graph or framework.get_default_graph()
+    if from_graph is to_graph and from_scope == to_scope:
+        raise ValueError("'from_scope' and 'to_scope' need to be different when performing copy in the same graph. Received: 'from_graph': %s, "
+                         "'to_graph': %s, 'from_scope': %s, 'to_scope': %s." % (from_graph, to_graph, from_scope, to_scope))
+    meta, _ = export_scoped_meta_graph(graph=from_graph, export_scope=from_scope)
+    return import_scoped_meta_graph(meta, graph=to_graph, import_scope=to_scope)
 
 
 def _check_bound(meta, key, input_map):
@@ -344,10 +357,10 @@ def _restore_collections(graph, meta, scope, unbound_key, predicate):
         proto_type, _, from_proto = _known(key)
         for value in getattr(collection, kind).value:
             if from_proto and kind == "bytes_list":
-                item = made.get(value) if _is_of_variables(key) else None
+                item = made.get(value) if is_of_variables(key) else None
                 if item is None:
                     proto = proto_type.FromString(value)
-                    if _is_of_variables(key) and not has_trainable:
+                    if is_of_variables(key) and not has_trainable:
                         proto.trainable = key == GraphKeys.TRAINABLE_VARIABLES
                     item = from_proto(proto, import_scope=scope)
                     made[value] = item

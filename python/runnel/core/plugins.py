@@ -10,6 +10,7 @@ def load_op_library(library_filename):
     from runnel.core.protobuf import message_class
     module = types.ModuleType("runnel_plugin")
     data = _core.load_library(library_filename)
+    raw_ops.forget_names()
     names = [op.name for op in message_class("OpList").FromString(data).op]
     for name in names:
         function = raw_ops.function(name)
@@ -34,7 +35,9 @@ def _each(location, load, what):
 
 def load_library(library_location):
     """Loads a plug-in, or all plug-ins of a folder."""
+    from runnel import raw_ops
     _each(library_location, _core.load_library, "kernel libraries")
+    raw_ops.forget_names()
 
 
 load_file_system_library = load_library

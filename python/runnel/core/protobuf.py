@@ -198,6 +198,10 @@ class _Map(dict):
     def get_or_create(self, key):
         return self[key]
 
+    def GetEntryClass(self):
+        """Returns the class of a message with a key and a value."""
+        return message_class(self._entry.type_name)
+
     def MergeFrom(self, other):
         for key, value in other.items():
             if self._entry.value.type == "message":
@@ -206,9 +210,18 @@ class _Map(dict):
                 self[key] = value
 
 
+class _Described:
+    """The attribute DESCRIPTOR of a class of messages."""
+
+    def __get__(self, message, cls):
+        from runnel.core import message_descriptors
+        return message_descriptors.of(cls._name)
+
+
 class Message:
     """The base of all messages."""
 
+    DESCRIPTOR = _Described()
     __slots__ = ("_values", "_pending", "_unknown", "__weakref__")
     _fields: dict = {}
     _by_number: dict = {}
@@ -301,6 +314,7 @@ class Message:
             self._load()
         self._mark(field)
         self._values[name] = field.check(value)
+        self._values["_touched"] = True  # a field of the parent is present once something is set in it, even to the default
 
     def _present(self, field, value):
         if field.label in ("*", "m"):
@@ -321,11 +335,34 @@ class Message:
             self._present(self._fields[name], value) for name, value in self._values.items()
             if name != "_touched")
 
+    # For google.protobuf.Any, whose fields are type_url and value. The other message may be one of google.protobuf's own.
+
+    def Pack(self, msg, type_url_prefix="type.googleapis.com/", deterministic=None):
+        """Makes an Any hold a message."""
+        self.type_url = type_url_prefix.rstrip("/") + "/" + _full_name(msg)
+        self.value = msg.SerializeToString()
+
+    def Unpack(self, msg):
+        """Reads what an Any holds into a message of that type. Returns whether it holds one."""
+        if not self.Is(getattr(msg, "DESCRIPTOR", None) or msg):
+            return False
+        msg.ParseFromString(self.value)
+        return True
+
+    def Is(self, descriptor):
+        """Tells whether an Any holds a message of a type."""
+        return "/" in self.type_url and self.type_url.split("/")[-1] == (getattr(descriptor, "full_name", None) or _full_name(descriptor))
+
     def SetInParent(self):
         """Marks an empty message as present."""
         self._values["_touched"] = True
 
     def ListFields(self):
+        """Returns (descriptor, value) of every field that is set, by number."""
+        known = self.DESCRIPTOR.fields_by_name
+        return [(known[field.name], value) for field, value in self._rows()]
+
+    def _rows(self):
         """Returns [(field, value)] of the fields that are set."""
         if self._pending is not None:
             self._load()
@@ -385,7 +422,7 @@ class Message:
         if self._pending is not None:
             return self._pending
         out = bytearray()
-        for field, value in self.ListFields():
+        for field, value in self._rows():
             if field.label == "m":
                 _write_map(out, field, value)
             elif field.label == "*":
@@ -492,13 +529,18 @@ class Message:
     __repr__ = __str__
 
 
+def _full_name(message):
+    """Returns the name of a message's type with its package."""
+    return type(message).DESCRIPTOR.full_name
+
+
 def _rebuild(name, data):
     return message_class(name).FromString(data)
 
 
 def _plain(message):
     rows = []
-    for field, value in message.ListFields():
+    for field, value in message._rows():
         if field.type == "message" and field.label not in ("*", "m"):
             value = _plain(value)
         elif field.label == "*" and field.type == "message":
@@ -613,7 +655,7 @@ def _shortest(value, kind):
 
 
 def _write_text(message, indent, lines):
-    for field, value in message.ListFields():
+    for field, value in message._rows():
         if field.label == "m":
             for key in sorted(value):
                 lines.append("%s%s {" % (indent, field.name))

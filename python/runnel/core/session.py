@@ -25,6 +25,11 @@ def get_default_session():
     return sessions[-1] if sessions else None
 
 
+def default_session(session):
+    """A context manager that makes a session the default one; None hides the current one."""
+    return _DefaultSession(session)
+
+
 class _DefaultSession:
     __slots__ = ("_session",)
 
@@ -36,7 +41,7 @@ class _DefaultSession:
         return self._session
 
     def __exit__(self, *exc):
-        _stack.sessions.remove(self._session)
+        del _stack.sessions[len(_stack.sessions) - 1 - _stack.sessions[::-1].index(self._session)]
 
 
 # --- Fetches
@@ -80,14 +85,15 @@ _fetch_types.append((IndexedSlices, _slices_fetch, _slices_feed, None))
 class _Plan:
     """The elements that a nest of fetches needs, and how their values are put back into the nest."""
 
-    __slots__ = ("graph", "fetches", "targets", "places", "build")
+    __slots__ = ("graph", "session", "fetches", "targets", "places", "build")
 
-    def __init__(self, graph, fetches):
-        self.graph = graph
+    def __init__(self, session, fetches):
+        self.graph, self.session = session._graph, session
         self.fetches = []
         self.targets = []
         self.places = {}
         self.build = self._compile(fetches)
+        self.session = None
 
     def _element(self, element):
         """Returns a function that picks the value of one tensor or operation from the results of a step."""
@@ -103,6 +109,9 @@ class _Plan:
         if place is None:
             place = self.places[element] = len(self.fetches)
             self.fetches.append(element)
+        if element.op.type == "GetSessionHandle":
+            from runnel.graph.session_handles import fetched
+            return fetched(lambda results: results[place], element, self.session)
         return lambda results: results[place]
 
     def _compile(self, fetch):
@@ -256,6 +265,7 @@ class BaseSession:
         self._graph = graph
         self._closed = False
         self._plans = {}
+        self._handles = None  # state of graph.session_handles
         self._scope = None
 
     @property
@@ -300,7 +310,7 @@ class BaseSession:
             key = tuple(fetches)
         plan = self._plans.get(key) if key is not None else None
         if plan is None:
-            plan = _Plan(self._graph, fetches)
+            plan = _Plan(self, fetches)
             if key is not None and key != ():
                 if len(self._plans) >= _MOST_PLANS:
                     self._plans.clear()
@@ -325,6 +335,8 @@ class BaseSession:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling "
                                "run().")
         plan = self._plan(fetches)
+        if self._handles is not None:
+            feed_dict = self._handles.before_step(self, feed_dict)
         tensors, values = _feeds(self._graph, feed_dict) if feed_dict else ((), ())
         for tensor in tensors:
             if tensor in plan.places:
@@ -372,10 +384,14 @@ class BaseSession:
 
         return call
 
+    def _make_callable_from_options(self, callable_options):
+        from runnel.alias.for_keras.callable_options import make_callable
+        return make_callable(self, callable_options)
+
     def partial_run_setup(self, fetches, feeds=None):
         """Sets up a step that is fed and fetched in parts. Returns the handle for `partial_run`."""
         self._check_open()
-        plan = _Plan(self._graph, fetches)
+        plan = _Plan(self, fetches)
         tensors = []
         for feed in feeds or ():
             for kind, _, _, partial in _fetch_types:
@@ -389,7 +405,7 @@ class BaseSession:
     def partial_run(self, handle, fetches, feed_dict=None):
         """Runs a part of a step that was set up."""
         self._check_open()
-        plan = _Plan(self._graph, fetches)
+        plan = _Plan(self, fetches)
         tensors, values = _feeds(self._graph, feed_dict or {})
         return plan.build(self._session._partial_run(handle, plan.fetches, plan.targets,
                                                      list(tensors), list(values)))

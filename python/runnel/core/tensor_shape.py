@@ -16,7 +16,7 @@ class Dimension:
                 value = value.__index__()
             except AttributeError:
                 raise TypeError("Dimension value must be integer or None or have an __index__ "
-                                "method, got value %r with type %r" % (value, type(value))) from None
+                                "method, got value '%r' with type '%r'" % (value, type(value))) from None
             if value < 0:
                 raise ValueError("Dimension %d must be >= 0" % value)
         self._value = value
@@ -43,17 +43,32 @@ class Dimension:
     def __hash__(self):
         return hash(self._value)
 
+    def __bool__(self):
+        return bool(self._value)
+
+    def __reduce__(self):
+        return Dimension, (self._value,)
+
     def __eq__(self, other):
-        other = _size(other)
+        try:
+            other = as_dimension(other)._value
+        except (TypeError, ValueError):
+            return NotImplemented
         return None if self._value is None or other is None else self._value == other
 
     def __ne__(self, other):
-        other = _size(other)
-        return None if self._value is None or other is None else self._value != other
+        is_equal = self.__eq__(other)
+        return is_equal if is_equal is NotImplemented or is_equal is None else not is_equal
+
+    def __truediv__(self, other):
+        raise TypeError("unsupported operand type(s) for /: 'Dimension' and '%s', please use // instead" % type(other).__name__)
+
+    def __rtruediv__(self, other):
+        raise TypeError("unsupported operand type(s) for /: '%s' and 'Dimension', please use // instead" % type(other).__name__)
 
     def is_compatible_with(self, other):
         """Tells whether both may be the same size."""
-        other = _size(other)
+        other = as_dimension(other)._value
         return self._value is None or other is None or self._value == other
 
     def assert_is_compatible_with(self, other):
@@ -163,6 +178,38 @@ class TensorShape:
         if self._dims is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape.")
         return list(self._dims)
+
+    def is_subtype_of(self, other):
+        """Tells whether every tensor of this shape has the shape `other`, too."""
+        if type(self) is not type(other):
+            return False
+        if other._dims is None:
+            return True
+        return self._dims is not None and len(self._dims) == len(other._dims) and all(b is None or a == b for a, b in zip(self._dims, other._dims))
+
+    def most_specific_common_supertype(self, others):
+        """Returns the narrowest shape that covers this one and `others`, or None."""
+        found = self
+        for other in others:
+            if type(other) is not type(self):
+                return None
+            found = found.most_specific_compatible_shape(other)
+        return found
+
+    @classmethod
+    def experimental_type_proto(cls):
+        """Returns the message class that holds a shape."""
+        from runnel.core.protobuf import message_class
+        return message_class("TensorShapeProto")
+
+    @classmethod
+    def experimental_from_proto(cls, proto):
+        """Returns the shape that a message holds."""
+        return cls(proto)
+
+    def experimental_as_proto(self):
+        """Returns a message that holds this shape."""
+        return self.as_proto()
 
     def as_proto(self):
         """Returns the TensorShapeProto."""

@@ -18,7 +18,31 @@ def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_
     with graph.as_default():
         tensor = convert.constant(values, dtype, shape, verify_shape=verify_shape)
     node = message_class("NodeDef").FromString(tensor.op._node_def())
-    return node.attr["value"].tensor
+    proto = node.attr["value"].tensor
+    if proto.tensor_content and (tensor.dtype in _BY_VALUE or shape is not None):
+        _write_by_value(proto, tensor.dtype, values)
+    return proto
+
+
+# Types whose values stock writes one by one, not as the bytes of the tensor: type -> (field, numbers per value).
+_BY_VALUE = {dtypes.complex64: ("scomplex_val", 2), dtypes.complex128: ("dcomplex_val", 2), **{
+    dtypes.as_dtype(name): ("int_val", 1) for name in ("int2", "int4", "uint2", "uint4")}}
+_FIELDS = {dtypes.float32: "float_val", dtypes.float64: "double_val", dtypes.int64: "int64_val", dtypes.uint32: "uint32_val",
+           dtypes.uint64: "uint64_val", **dict.fromkeys((dtypes.int8, dtypes.int16, dtypes.int32, dtypes.uint8, dtypes.uint16), "int_val")}
+
+
+def _write_by_value(proto, dtype, values):
+    """Replaces the bytes of a TensorProto by numbers, for types that need it and for fewer values than elements."""
+    import numpy as np
+    given = np.size(values)
+    flat = MakeNdarray(proto).ravel()
+    if dtype not in _BY_VALUE and (given >= flat.size or dtype not in _FIELDS):
+        return
+    field, count = _BY_VALUE.get(dtype) or (_FIELDS[dtype], 1)
+    flat = flat[:min(given, flat.size)]
+    proto.ClearField("tensor_content")
+    numbers = [part for x in flat for part in (x.real, x.imag)] if count == 2 else [int(x) if "int" in dtype.name else float(x) for x in flat]
+    getattr(proto, field).extend(numbers)
 
 
 def MakeNdarray(tensor):

@@ -120,7 +120,7 @@ class _Reader:
         data = b""
         while self.kind == "text":
             body = self.value[1:-1].replace('"', '\\"') if self.value[0] == "'" else self.value[1:-1]
-            data += ast.literal_eval('b"%s"' % re.sub(r"[^\x00-\x7f]", lambda m: "".join(
+            data += ast.literal_eval('b"%s"' % re.sub(r"[^\x01-\x7f]", lambda m: "".join(
                 "\\x%02x" % byte for byte in m.group().encode()), body))
             self._next()
         return data.decode("utf-8") if field.type == "string" else data

@@ -5,8 +5,11 @@ A TypeSpec knows the tensors of a value (`_to_components`), their own descriptio
 their arguments by them. The descriptions of sparse and ragged tensors are in `composite_specs`.
 """
 
+import re
+
 from runnel import dtypes
 from runnel.core import tensor_shape
+from runnel.functions.spec_tracing import TracedSpec, TracedTensorSpec
 
 
 class CompositeTensor:
@@ -18,11 +21,22 @@ class CompositeTensor:
     def _type_spec(self):
         raise NotImplementedError("%s._type_spec()" % type(self).__name__)
 
+    def _convert_variables_to_tensors(self):
+        return self
+
     def _shape_invariant_to_type_spec(self, shape):
         raise NotImplementedError("%s._shape_invariant_to_type_spec" % type(self).__name__)
 
+    def __tf_tracing_type__(self, context):
+        return self._type_spec.__tf_tracing_type__(context)
 
-class TypeSpec:
+
+def convert_variables_to_tensors(composite_tensor):
+    """Returns a composite value with the present values of its variables."""
+    return composite_tensor._convert_variables_to_tensors()
+
+
+class TypeSpec(TracedSpec):
     """The base of descriptions of values.
 
     `_serialize` returns the tuple of the constructor's arguments; two descriptions are equal if it returns the same for both.
@@ -100,11 +114,11 @@ class TypeSpec:
     def is_compatible_with(self, spec_or_value):
         """Tells whether a value, or another description, fits this one."""
         other = spec_or_value if isinstance(spec_or_value, TypeSpec) else _spec_or_none(spec_or_value)
-        return type(self) is type(other) and all(_fits(a, b) for a, b in zip(self._serialize(), other._serialize()))
+        return type(self) is type(other) and _fits(self._serialize(), other._serialize())
 
     def is_subtype_of(self, other):
         """Tells whether every value of this description fits `other`."""
-        return type(self) is type(other) and all(_is_within(a, b) for a, b in zip(self._serialize(), other._serialize()))
+        return type(self) is type(other) and _is_within(self._serialize(), other._serialize())
 
     def most_specific_common_supertype(self, others):
         """Returns the narrowest description that covers this one and `others`, or None."""
@@ -112,8 +126,10 @@ class TypeSpec:
         for other in others:
             if type(self) is not type(other):
                 return None
-            parts = tuple(_common(a, b) for a, b in zip(parts, other._serialize()))
-        return None if any(part is _NOTHING for part in parts) else self._deserialize(parts)
+            parts = _common(parts, other._serialize())
+            if parts is _NOTHING:
+                return None
+        return self._deserialize(parts)
 
     def most_specific_compatible_type(self, other):
         """Returns the narrowest description that covers both. Raises ValueError if there is none."""
@@ -123,16 +139,20 @@ class TypeSpec:
         return found
 
     def __eq__(self, other):
-        return type(self) is type(other) and self._comparable() == other._comparable()
+        return type(self) is type(other) and self._cmp_key() == other._cmp_key()
 
-    def _comparable(self):
+    def _cmp_key(self):
         return _hashable(self._serialize())
+
+    def __make_cmp_key(self, value):
+        """Returns a value that can be compared and hashed; libraries call it as _TypeSpec__make_cmp_key."""
+        return _hashable(value)
 
     def __ne__(self, other):
         return not self == other
 
     def __hash__(self):
-        return hash((type(self), self._comparable()))
+        return hash((type(self), self._cmp_key()))
 
     def __reduce__(self):
         return type(self)._deserialize, (self._serialize(),)
@@ -153,23 +173,40 @@ def _hashable(value):
         return tuple(_hashable(item) for item in value)
     if isinstance(value, dict):
         return tuple((key, _hashable(value[key])) for key in sorted(value, key=repr))
+    if hasattr(value, "__array__") and hasattr(value, "tolist"):
+        return _hashable(value.tolist())
     return value
 
 
 def _parts_agree(mine, other, shapes_agree, specs_agree):
     """Compares two descriptions part by part; shapes and specs by the given functions, anything else by ==."""
     if isinstance(mine, tensor_shape.TensorShape):
-        return shapes_agree(mine, other)
+        return isinstance(other, tensor_shape.TensorShape) and shapes_agree(mine, other)
     if isinstance(mine, TypeSpec):
         return isinstance(other, TypeSpec) and specs_agree(mine, other)
     if isinstance(mine, (list, tuple)):
-        if type(mine) is not type(other) or len(mine) != len(other):
+        if not _alike(mine, other):
             return False
         return all(_parts_agree(a, b, shapes_agree, specs_agree) for a, b in zip(mine, other))
     if isinstance(mine, dict):
         if not isinstance(other, dict) or set(mine) != set(other):
             return False
         return all(_parts_agree(mine[key], other[key], shapes_agree, specs_agree) for key in mine)
+    return _equal(mine, other)
+
+
+def _alike(mine, other):
+    """Tells whether two tuples or lists are of one kind and length; namedtuples of one name and the same fields are."""
+    if hasattr(mine, "_fields") and hasattr(other, "_fields"):
+        return type(mine).__name__ == type(other).__name__ and mine._fields == other._fields
+    return type(mine) is type(other) and len(mine) == len(other)
+
+
+def _equal(mine, other):
+    """Compares two values that may be arrays."""
+    if hasattr(mine, "__array__") and hasattr(other, "__array__"):
+        import numpy
+        return bool(numpy.array_equal(mine, other))
     return mine == other
 
 
@@ -194,16 +231,20 @@ def _common(mine, other):
     if isinstance(mine, TypeSpec) and isinstance(other, TypeSpec):
         found = mine.most_specific_common_supertype([other])
         return _NOTHING if found is None else found
-    if isinstance(mine, (list, tuple)) and type(mine) is type(other) and len(mine) == len(other):
+    if isinstance(mine, (list, tuple)):
+        if not _alike(mine, other):
+            return _NOTHING
         parts = [_common(a, b) for a, b in zip(mine, other)]
-        return _NOTHING if _NOTHING in parts else type(mine)(parts)
+        if any(part is _NOTHING for part in parts):
+            return _NOTHING
+        return type(mine)(*parts) if hasattr(mine, "_fields") else type(mine)(parts)
     if isinstance(mine, dict) and isinstance(other, dict) and set(mine) == set(other):
         parts = {key: _common(mine[key], other[key]) for key in mine}
         return _NOTHING if any(part is _NOTHING for part in parts.values()) else parts
-    return mine if mine == other else _NOTHING
+    return mine if _equal(mine, other) else _NOTHING
 
 
-class TensorSpec(BatchableTypeSpec):
+class TensorSpec(TracedTensorSpec, BatchableTypeSpec):
     """A type and a shape."""
 
     def __init__(self, shape, dtype=dtypes.float32, name=None):
@@ -321,6 +362,9 @@ class NoneTensorSpec(BatchableTypeSpec):
 
 _makers: list = []  # (class, function from a value to its TypeSpec, whether subclasses too)
 _registered: dict = {}  # name -> class
+_names: dict = {}  # class -> name
+_NAME = re.compile(r"\w+(\.\w+)+")
+_NAME_TO_TYPE_SPEC, _TYPE_SPEC_TO_NAME = _registered, _names  # as TensorFlow Probability knows them
 
 
 def register_type_spec_from_value_converter(type_object, converter_fn, allow_subclass=False):
@@ -330,11 +374,20 @@ def register_type_spec_from_value_converter(type_object, converter_fn, allow_sub
 
 def register(name):
     """A decorator of TypeSpecs that SavedModels name, such as "my_package.MySpec"."""
+    if not isinstance(name, str):
+        raise TypeError("Expected `name` to be a string; got %r" % (name,))
+    if not _NAME.fullmatch(name):
+        raise ValueError("Registered name must have the form '{project_name}.{type_name}' (e.g. 'my_project.MyTypeSpec'); got %r." % name)
+
     def decorate(cls):
-        if name in _registered and _registered[name] is not cls:
-            raise ValueError("Name %s has already been registered for class %s." % (name, _registered[name]))
-        _registered[name] = cls
-        cls._registered_name = name
+        if not (isinstance(cls, type) and issubclass(cls, TypeSpec)):
+            raise TypeError("Expected `cls` to be a TypeSpec; got %r" % (cls,))
+        if cls in _names:
+            raise ValueError("Class %s.%s has already been registered with name %s." % (cls.__module__, cls.__name__, _names[cls]))
+        if name in _registered:
+            known = _registered[name]
+            raise ValueError("Name %s has already been registered for class %s.%s." % (name, known.__module__, known.__name__))
+        _registered[name], _names[cls] = cls, name
         return cls
     return decorate
 
@@ -344,6 +397,8 @@ register("tf.TensorSpec")(TensorSpec)
 
 def lookup(name):
     """Returns the TypeSpec registered under a name."""
+    if not isinstance(name, str):
+        raise TypeError("Expected `name` to be a string; got %r" % (name,))
     if name not in _registered:
         raise ValueError("No TypeSpec has been registered with name %r" % (name,))
     return _registered[name]
@@ -351,10 +406,11 @@ def lookup(name):
 
 def get_name(cls):
     """Returns the name under which a TypeSpec is registered."""
-    found = cls.__dict__.get("_registered_name")
-    if found is None:
+    if not (isinstance(cls, type) and issubclass(cls, TypeSpec)):
+        raise TypeError("Expected `cls` to be a TypeSpec; got %r" % (cls,))
+    if cls not in _names:
         raise ValueError("TypeSpec %s.%s has not been registered." % (cls.__module__, cls.__name__))
-    return found
+    return _names[cls]
 
 
 def _spec_or_none(value):

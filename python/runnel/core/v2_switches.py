@@ -4,7 +4,8 @@ In the API of 1.x they are off. `import runnel.v2` turns them all on.
 """
 
 from runnel import _core, raw_ops
-from runnel.core import framework, tensor_shape
+from runnel.core import fallbacks, framework, tensor_shape
+from runnel.graph import default_graph
 
 _state = {"control_flow": False, "all": False}
 
@@ -22,13 +23,13 @@ def disable_v2_tensorshape():
 def enable_tensor_equality():
     """Makes `==` and `!=` compare the elements of tensors and variables."""
     for kind in _comparable():
-        kind.__eq__, kind.__ne__ = _equal, _not_equal
+        kind.__eq__, kind.__ne__, kind._USE_EQUALITY = _equal, _not_equal, True
 
 
 def disable_tensor_equality():
     """Makes `==` and `!=` compare tensors and variables as objects."""
     for kind in _comparable():
-        kind.__eq__, kind.__ne__ = _same, _not_same
+        kind.__eq__, kind.__ne__, kind._USE_EQUALITY = _same, _not_same, False
 
 
 def _comparable():
@@ -55,9 +56,15 @@ def _not_same(self, other):
 def _compared(x, y, op, of_different):
     if y is None:
         return of_different
-    if _core.current() is not None and not framework.get_default_graph()._building_function or not framework._eager_enabled:
+    if _core.current() is not None and not framework.get_default_graph()._building_function or not default_graph._eager_enabled:
         return (x is y) != of_different
-    return getattr(raw_ops, op)(x, y, incompatible_shape_error=False)
+    graph = getattr(x, "graph", None)  # symbolic values of libraries have none
+    if graph is not None and not graph._building_function:  # a tensor of a graph of 1.x, compared outside it
+        return (x is y) != of_different
+    try:
+        return getattr(raw_ops, op)(x, y, incompatible_shape_error=False)
+    except (TypeError, ValueError):
+        return fallbacks.operator("__operators__.ne" if of_different else "__operators__.eq", x, y)
 
 
 def enable_control_flow_v2():
@@ -83,7 +90,7 @@ def enable_v2_behavior():
     enable_v2_tensorshape()
     enable_tensor_equality()
     enable_control_flow_v2()
-    _state["all"] = True
+    _state["all"] = framework.Graph._begins_per_thread = True
 
 
 def disable_v2_behavior():
@@ -96,7 +103,7 @@ def disable_v2_behavior():
     disable_v2_tensorshape()
     disable_tensor_equality()
     disable_control_flow_v2()
-    _state["all"] = False
+    _state["all"] = framework.Graph._begins_per_thread = False
 
 
 def v2_behavior_enabled():

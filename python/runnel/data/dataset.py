@@ -7,12 +7,13 @@ from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
 from runnel.core.convert import constant_value, convert_to_tensor, register_tensor_conversion_function
 from runnel.core.framework import Tensor, executing_eagerly
+from runnel.core.trackable import Trackable
 from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
 from runnel.core.v2_switches import v2_behavior_enabled
 from runnel.data import debug_mode, structure, structure_nest
 from runnel.data.iterators import make_initializable_iterator, make_one_shot_iterator
 from runnel.data.methods import ExperimentalMethods
-from runnel.data.options import Options
+from runnel.data.option_methods import OptionMethods
 from runnel.data.saved_datasets import SavedMethods
 from runnel.eager.tracing import trace
 from runnel.ops import array_ops
@@ -39,7 +40,7 @@ def _order(deterministic):
 _Recognized = type("DatasetV2", (), {"__module__": "tensorflow.python.data.ops.dataset_ops", "__doc__": "The base of datasets."})
 
 
-class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor):  # type: ignore[misc, valid-type]
+class Dataset(_Recognized, SavedMethods, ExperimentalMethods, OptionMethods, Trackable, CompositeTensor):  # type: ignore[misc, valid-type]
     """A sequence of elements, each a nested structure of tensors and composite tensors.
 
     from_tensors, from_tensor_slices, from_generator, range and the file datasets create datasets; the other methods
@@ -47,7 +48,6 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
     """
 
     _counts_as_tensor = False
-    _options = None  # those of with_options
     _sources: tuple = ()  # the datasets it reads
     _traced: tuple = ()  # the functions it calls
     _kind = ""  # how stock names such a dataset
@@ -56,9 +56,7 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         self._variant_tensor = variant_tensor
         self._element_spec = element_spec
         self._sources = tuple(sources)
-        for source in self._sources:
-            if source._options is not None:
-                self._options = source._options if self._options is None else self._options.merge(source._options)
+        self._take_options(self._sources)
 
     # The structure of elements
 
@@ -144,9 +142,9 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         """Creates a dataset of the rows of tensors."""
         element = structure.normalize_element(tensors)
         batched = structure.type_spec_from_value(element)
-        flat = structure.to_batched_tensor_list(batched, element)
-        if not flat:
+        if not nest.flatten(batched):
             raise ValueError("Invalid `tensors`. `tensors` must not be empty.")
+        flat = structure.to_batched_tensor_list(batched, element)
         spec = structure.unbatched(batched)
         counts = {x.shape.as_list()[0] for x in flat if x.shape.dims is not None} - {None}
         if len(counts) > 1:
@@ -239,8 +237,10 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         """Applies `map_func` to each element."""
         f = self._trace(map_func, "Dataset_map")
         attrs = {"f": f.attr, "output_types": f.dtypes, "output_shapes": f.shapes, "preserve_cardinality": v2_behavior_enabled()}
+        if synchronous and num_parallel_calls is not None:
+            raise ValueError("`synchronous` is not supported with `num_parallel_calls`, but `num_parallel_calls` was set to %s." % num_parallel_calls)
         if num_parallel_calls is None:
-            variant = raw_ops.MapDataset(input_dataset=self._variant_tensor, other_arguments=f.captured, **attrs)
+            variant = raw_ops.MapDataset(input_dataset=self._variant_tensor, other_arguments=f.captured, force_synchronous=bool(synchronous), **attrs)
         else:
             variant = raw_ops.ParallelMapDatasetV2(
                 input_dataset=self._variant_tensor, other_arguments=f.captured,
@@ -414,17 +414,7 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
             raise TypeError("`transformation_func` must return a `tf.data.Dataset` object. Got %r." % type(dataset))
         return dataset
 
-    # Options and size
-
-    def with_options(self, options, name=None):
-        """Returns the same dataset with options."""
-        made = self._like(self._variant_tensor)
-        made._options = self.options().merge(options)
-        return made
-
-    def options(self):
-        """Returns the options of the dataset."""
-        return self._options or Options()
+    # Size
 
     def cardinality(self, name=None):
         """Returns the number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
@@ -462,7 +452,7 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         if not executing_eagerly():
             raise RuntimeError("`tf.data.Dataset.as_numpy_iterator()` is only supported in eager mode.")
         from runnel.data.owned_iterator import NumpyIterator
-        return NumpyIterator(self)
+        return NumpyIterator.over(self)
 
     def get_single_element(self, name=None):
         """Returns the only element of the dataset."""
@@ -526,6 +516,23 @@ class _VariantDataset(Dataset):
     """The dataset of a variant tensor."""
 
 
+class _NestedVariant(CompositeTensor):
+    """Several datasets of one structure, in a tensor of variants."""
+
+    def __init__(self, variant_tensor, element_spec, dataset_shape):
+        self._variant_tensor, self._element_spec, self._dataset_shape = variant_tensor, element_spec, dataset_shape
+
+    @classmethod
+    def of(cls, datasets):
+        """Returns the datasets of a list."""
+        spec = functools.reduce(structure.common, [one.element_spec for one in datasets])
+        return cls(array_ops.stack([one._variant_tensor for one in datasets]), spec, tensor_shape.TensorShape([len(datasets)]))
+
+    @property
+    def _type_spec(self):
+        return DatasetSpec(self._element_spec, self._dataset_shape)
+
+
 @register("tf.data.DatasetSpec")
 class DatasetSpec(TypeSpec):
     """The TypeSpec of a dataset."""
@@ -552,7 +559,9 @@ class DatasetSpec(TypeSpec):
         return value._variant_tensor
 
     def _from_components(self, components):
-        return _VariantDataset(components, self._element_spec) if self._dataset_shape.rank == 0 else components
+        if self._dataset_shape.rank == 0:
+            return _VariantDataset(components, self._element_spec)
+        return _NestedVariant(components, self._element_spec, self._dataset_shape)
 
     def _batch(self, size):
         return DatasetSpec(self._element_spec, tensor_shape.TensorShape([size]).concatenate(self._dataset_shape))

@@ -23,8 +23,13 @@ def is_debug_mode():
 
 
 def toggle_test_mode(test_mode):
-    """Notes whether TensorFlow's own tests run; they change no default here."""
+    """Notes whether TensorFlow's own tests run, which begin background work when an iterator is made."""
     _state["test"] = test_mode
+
+
+def is_test_mode():
+    """Tells whether TensorFlow's own tests run."""
+    return _state["test"]
 
 
 def in_debug_mode(traced, fn, specs):

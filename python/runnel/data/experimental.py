@@ -6,12 +6,13 @@ import inspect
 from runnel import dtypes, nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
-from runnel.core.convert import convert_to_tensor
+from runnel.core.convert import constant_value, convert_to_tensor
 from runnel.core.composite_specs import SparseTensorSpec
 from runnel.core.type_spec import TensorSpec
 from runnel.data import state_functions, structure
+from runnel.data.choices import choose_from_datasets, sample_from_datasets  # noqa: F401
 from runnel.data.dataset import (  # noqa: F401
-    AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _int64, _returned, _VariantDataset, seeds)
+    AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _bool, _int64, _returned, _VariantDataset, seeds)
 from runnel.data.optional import Optional  # noqa: F401
 from runnel.data.options import (  # noqa: F401
     AutoShardPolicy, AutotuneAlgorithm, AutotuneOptions, DistributeOptions, ExternalStatePolicy, OptimizationOptions, ServiceOptions,
@@ -44,7 +45,7 @@ def RandomDataset(seed=None, rerandomize_each_iteration=None):  # noqa: N802
 def from_list(elements, name=None):
     """Creates a dataset of the elements of a list, which have one structure."""
     if not isinstance(elements, list):
-        raise TypeError("Invalid `elements`. `elements` must be a list.")
+        raise ValueError("Invalid `elements`. `elements` must be a list.")
     if not elements:
         raise ValueError("Invalid `elements`. `elements` should not be empty.")
     rows = [structure.normalize_element(x) for x in elements]
@@ -91,39 +92,6 @@ def assert_cardinality(expected_cardinality):
     """Checks that the dataset has exactly `expected_cardinality` elements."""
     return lambda dataset: dataset._like(raw_ops.AssertCardinalityDataset(
         input_dataset=dataset._variant_tensor, cardinality=_int64(expected_cardinality), **dataset._attrs))
-
-
-def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=False):
-    """Takes elements from several datasets; `choice_dataset` has the index of the dataset for each."""
-    if not datasets:
-        raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
-    if choice_dataset._types != [dtypes.int64] or choice_dataset._shapes[0].ndims not in (0, None):
-        raise TypeError("Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `tf.int64` tensors.")
-    try:
-        spec = functools.reduce(structure.common, [x.element_spec for x in datasets])
-    except (TypeError, ValueError):
-        raise TypeError("Invalid `datasets`. `datasets` must have compatible element specs.\n Dataset 0 element_spec=%s.\n" % (
-            datasets[0].element_spec,)) from None
-    made = Dataset(None, spec, [choice_dataset, *datasets])
-    made._variant_tensor = raw_ops.DirectedInterleaveDataset(
-        selector_input_dataset=choice_dataset._variant_tensor, data_input_datasets=[x._variant_tensor for x in datasets],
-        stop_on_empty_dataset=stop_on_empty_dataset, **made._attrs)
-    return made
-
-
-def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False):
-    """Takes elements from several datasets at random, with probabilities `weights`."""
-    import math
-    weights = [1.0 / len(datasets)] * len(datasets) if weights is None else weights
-    if len(weights) != len(datasets):
-        raise ValueError("Invalid `weights`. The shape of `weights` should be compatible with `[len(datasets)]` but is %s." % len(weights))
-    logits = convert_to_tensor([[math.log(x) if x > 0 else -math.inf for x in weights]], dtypes.float32)
-
-    def draw(seeds):
-        from runnel.ops.array_ops import squeeze
-        return squeeze(raw_ops.StatelessMultinomial(logits=logits, num_samples=1, seed=seeds), axis=[0, 1])
-    choice = RandomDataset(seed).batch(2).map(draw)
-    return choose_from_datasets(datasets, choice, stop_on_empty_dataset)
 
 
 def enumerate_dataset(start=0):
@@ -326,7 +294,7 @@ def pad_to_cardinality(cardinality, mask_key="valid"):
         if known < 0:
             raise ValueError("The dataset passed into `pad_to_cardinality` must have a known cardinalty, but has cardinality %d" % known)
         if known > cardinality:
-            raise ValueError("The dataset passed into `pad_to_cardinality` must have a cardinality less than the target cardinality "
+            raise ValueError("The dataset passed into `pad_to_cardinality` must have a cardinalty less than the target cardinality "
                              "(%d), but has cardinality %d" % (cardinality, known))
         if not isinstance(dataset.element_spec, dict):
             raise ValueError("`pad_to_cardinality` requires its input dataset to be a dictionary.")
@@ -402,13 +370,41 @@ def map_and_batch_with_legacy_function(map_func, batch_size, num_parallel_batche
 
 
 def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None):
-    """Applies map, then batch."""
-    return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
+    """Applies map, then batch, in one dataset that computes several elements at a time."""
+    if num_parallel_batches is None and num_parallel_calls is None:
+        num_parallel_calls = batch_size
+    elif num_parallel_batches is not None and num_parallel_calls is None:
+        num_parallel_calls = batch_size * num_parallel_batches
+    elif num_parallel_batches is not None:
+        raise ValueError("`map_and_batch` allows only one of `num_parallel_batches` and `num_parallel_calls` to be set, but "
+                         "`num_parallel_batches` was set to %s and `num_parallel_calls` as set to %s." % (num_parallel_batches, num_parallel_calls))
+
+    def apply(dataset):
+        f = dataset._trace(map_func, "tf.data.experimental.map_and_batch()")
+        known = constant_value(_int64(batch_size)) if drop_remainder is True else None
+        made = dataset._like(None, structure.batched(f.element_spec, None if known is None else int(known)))
+        made._traced = (f,)
+        made._variant_tensor = raw_ops.MapAndBatchDataset(
+            input_dataset=dataset._variant_tensor, other_arguments=f.captured, f=f.attr, batch_size=_int64(batch_size, name="batch_size"),
+            num_parallel_calls=_int64(num_parallel_calls), drop_remainder=_bool(drop_remainder), preserve_cardinality=True, **made._attrs)
+        return made
+    return apply
 
 
 def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False, buffer_output_elements=None, prefetch_input_elements=None):
-    """Applies Dataset.interleave with several datasets at a time."""
-    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, num_parallel_calls=cycle_length)
+    """Like Dataset.interleave, with each of `cycle_length` datasets read ahead; a `sloppy` one skips those that have nothing yet."""
+    def apply(dataset):
+        f, inner = dataset._trace_dataset(map_func, "tf.data.experimental.parallel_interleave()")
+        made = dataset._like(None, inner.element_spec)
+        made._traced = (f,)
+        ahead = 2 * block_length if buffer_output_elements is None else buffer_output_elements
+        more = 2 * cycle_length if prefetch_input_elements is None else prefetch_input_elements
+        made._variant_tensor = raw_ops.LegacyParallelInterleaveDatasetV2(
+            input_dataset=dataset._variant_tensor, other_arguments=f.captured, f=f.attr, cycle_length=_int64(cycle_length),
+            block_length=_int64(block_length), buffer_output_elements=_int64(ahead), prefetch_input_elements=_int64(more),
+            deterministic="default" if sloppy is None else "false" if sloppy else "true", **made._attrs)
+        return made
+    return apply
 
 
 def prefetch_to_device(device, buffer_size=None):
@@ -427,8 +423,13 @@ def scan(initial_state, scan_func):
 
 
 def shuffle_and_repeat(buffer_size, count=None, seed=None):
-    """Applies shuffle, then repeat."""
-    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+    """Applies shuffle, then repeat, in one dataset."""
+    def apply(dataset):
+        one, two = seeds(seed)
+        return dataset._like(raw_ops.ShuffleAndRepeatDataset(
+            input_dataset=dataset._variant_tensor, buffer_size=_int64(buffer_size, name="buffer_size"), seed=_int64(one), seed2=_int64(two),
+            count=_int64(-1 if count is None else count, name="count"), **dataset._attrs))
+    return apply
 
 
 def take_while(predicate):
@@ -457,4 +458,10 @@ def unbatch():
 
 def unique():
     """Drops elements that occurred before."""
-    return lambda dataset: dataset._like(raw_ops.UniqueDataset(input_dataset=dataset._variant_tensor, **dataset._attrs))
+    def apply(dataset):
+        for kind in nest.flatten(structure.legacy_types(dataset.element_spec)):
+            if kind not in (dtypes.int32, dtypes.int64, dtypes.string):
+                raise TypeError("`tf.data.Dataset.unique` does not support type %s -- only `tf.int32`, `tf.int64`, and `tf.string` are supported." % (
+                    kind,))
+        return dataset._like(raw_ops.UniqueDataset(input_dataset=dataset._variant_tensor, **dataset._attrs))
+    return apply

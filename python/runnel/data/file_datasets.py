@@ -1,5 +1,7 @@
 """Datasets of the records of files (tf.data)."""
 
+import os
+
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
 from runnel.core.type_spec import TensorSpec
@@ -9,8 +11,19 @@ from runnel.ops import array_ops
 
 def _file_names(filenames):
     if isinstance(filenames, Dataset):
+        if filenames._types != [dtypes.string]:
+            raise TypeError("The `filenames` argument must contain `tf.string` elements. Got a dataset of `%r` elements." % (filenames._types[0],))
+        if filenames._shapes[0].ndims not in (0, None):
+            raise TypeError("The `filenames` argument must contain `tf.string` elements of shape [] (i.e. scalars). Got a dataset of element shape "
+                            "%s." % (filenames._shapes[0],))
         return filenames
-    names = convert_to_tensor(filenames, dtypes.string, name="filenames")
+    if isinstance(filenames, (list, tuple)):
+        filenames = [os.fspath(name) if isinstance(name, os.PathLike) else name for name in filenames]
+    elif isinstance(filenames, os.PathLike):
+        filenames = os.fspath(filenames)
+    names = convert_to_tensor(filenames, dtype_hint=dtypes.string, name="filenames")
+    if names.dtype != dtypes.string:
+        raise TypeError("The `filenames` argument must contain `tf.string` elements. Got `%r` elements." % (names.dtype,))
     return names if names.shape.ndims == 0 else array_ops.reshape(names, [-1], name="flat_filenames")
 
 
@@ -34,7 +47,7 @@ class _FileDataset(Dataset):
             variant = merged._variant_tensor
         else:
             variant = make(names)
-        super().__init__(variant, TensorSpec([], dtypes.string))
+        super().__init__(variant, TensorSpec([], dtypes.string), [names] if isinstance(names, Dataset) else ())
 
 
 class TFRecordDataset(_FileDataset):

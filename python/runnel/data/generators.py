@@ -3,7 +3,7 @@
 import itertools
 
 from runnel import dtypes, nest, raw_ops
-from runnel.core import tensor_shape
+from runnel.core import nest_up_to, tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import get_default_graph
 from runnel.core.type_spec import TensorSpec, TypeSpec
@@ -32,7 +32,7 @@ def _signature(generator, output_types, output_shapes, output_signature):
     if output_shapes is None:
         shapes = [tensor_shape.TensorShape(None)] * len(nest.flatten(output_types))
     else:
-        shapes = [tensor_shape.as_shape(s) for s in (nest.flatten_up_to(output_types, output_shapes) if nest.is_nested(output_types)
+        shapes = [tensor_shape.as_shape(s) for s in (nest_up_to.flatten_up_to(output_types, output_shapes, check_types=False) if nest.is_nested(output_types)
                                                      else [output_shapes])]
     return nest.pack_sequence_as(output_types, [TensorSpec(s, dtypes.as_dtype(t)) for t, s in zip(nest.flatten(output_types), shapes)])
 

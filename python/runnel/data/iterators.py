@@ -1,14 +1,17 @@
 """Iterators over datasets (tf.data)."""
 
 from runnel import dtypes, nest, raw_ops
+from runnel.checkpoint.saveable_compat import legacy_saveable_name
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, colocate_with, executing_eagerly
+from runnel.core.trackable import Trackable
 from runnel.data import structure
 from runnel.eager.tracing import trace
 
 
-class Iterator:
+@legacy_saveable_name("ITERATOR")
+class Iterator(Trackable):
     """Returns the elements of a dataset, one each time `get_next()` runs."""
 
     def __init__(self, resource, initializer, element_spec):
@@ -63,9 +66,11 @@ class Iterator:
         from runnel.data.optional import Optional
         return Optional(raw_ops.IteratorGetNextAsOptional(iterator=self._iterator_resource, **_attrs(self._element_spec)), self._element_spec)
 
-    def _saveable(self):
-        from runnel.train.saveable import of_iterator
-        return of_iterator(self, self._iterator_resource)
+    def _serialize_to_tensors(self):
+        return {"_STATE": raw_ops.SerializeIterator(resource_handle=self._iterator_resource)}
+
+    def _restore_from_tensors(self, restored_tensors):
+        return raw_ops.DeserializeIterator(resource_handle=self._iterator_resource, serialized=restored_tensors["_STATE"])
 
     def string_handle(self, name=None):
         """Returns a scalar string that stands for the iterator."""

@@ -33,14 +33,14 @@ class ExperimentalMethods:
     @staticmethod
     def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True):
         """Takes elements from several datasets; `choice_dataset` has the index of the dataset for each."""
-        from runnel.data import experimental
-        return experimental.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+        from runnel.data import choices
+        return choices.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
     @staticmethod
     def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None):
         """Takes elements from several datasets at random, with probabilities `weights`."""
-        from runnel.data import experimental
-        return experimental.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
+        from runnel.data import choices
+        return choices.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration)
 
     def bucket_by_sequence_length(self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None,
                                   padding_values=None, pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False, name=None):

@@ -1,10 +1,13 @@
 """tf.data.Options: settings of a dataset, merged along its transformations.
 
-`deterministic` is the only one that changes what a dataset does; the others choose optimizations that stock performs and
-that change no element.
+An OptionsDataset carries them, as the message tensorflow.data.Options. `deterministic` says whether parallel stages keep the order of
+elements, `experimental_optimization` asks for rewrites of the pipeline, `experimental_distribute` says how it is divided among workers.
+The others choose what stock does about threads and memory, and change no element.
 """
 
 import enum
+
+from runnel.data.options_base import OptionsBase, create_option, merge_options
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -35,85 +38,109 @@ class AutotuneAlgorithm(enum.Enum):
     STAGE_BASED = 4
 
 
-class _Settings:
-    """Attributes of fixed names, None unless set. `_FIELDS` has their names, and classes for groups of them."""
+class _MessageOptions(OptionsBase):
+    """Options with a message. `_FIELDS` has the name of the message's field for each option whose name differs."""
 
+    _MESSAGE = ""
     _FIELDS: dict = {}
 
-    def __init__(self):
-        for name, kind in self._FIELDS.items():
-            object.__setattr__(self, name, kind() if isinstance(kind, type) else None)
+    @classmethod
+    def _each(cls):
+        """Returns (option, field, type) of all options."""
+        return [(name, cls._FIELDS.get(name, name), kind) for name, kind in cls._KINDS.items()]
 
-    def __setattr__(self, name, value):
-        if name not in self._FIELDS:
-            raise AttributeError("Cannot set the property %s on %s." % (name, type(self).__name__))
-        object.__setattr__(self, name, value)
-
-    def __eq__(self, other):
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _merged(self, other):
-        made = type(self)()
-        for name, kind in self._FIELDS.items():
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if isinstance(kind, type):
-                value = mine._merged(theirs)
-            else:
-                value = mine if theirs is None else theirs
-            object.__setattr__(made, name, value)
+    def _to_proto(self):
+        from runnel.core.protobuf import message_class
+        made = message_class(self._MESSAGE)()
+        for name, field, kind in self._each():
+            value = getattr(self, name)
+            if isinstance(value, OptionsBase):
+                getattr(made, field).CopyFrom(value._to_proto())
+            elif kind is list and value is not None:
+                getattr(made, field).extend(value)
+            elif value is not None:
+                setattr(made, field, value.value if isinstance(value, enum.Enum) else value)
         return made
 
+    def _from_proto(self, pb):
+        for name, field, kind in self._each():
+            value = getattr(pb, field)
+            if issubclass(kind, OptionsBase):
+                getattr(self, name)._from_proto(value)
+            elif kind is list:
+                if len(value):
+                    setattr(self, name, list(value))
+            elif (name == "auto_shard_policy") or pb.WhichOneof("optional_" + field) is not None:
+                setattr(self, name, kind(value) if issubclass(kind, enum.Enum) else value)
 
-class AutotuneOptions(_Settings):
+
+def _options(cls):
+    """A decorator that makes a property of each entry of `_KINDS`, the types of options by name."""
+    for name, kind in cls._KINDS.items():
+        default = kind if issubclass(kind, OptionsBase) else cls._DEFAULTS.get(name, lambda: None)
+        setattr(cls, name, create_option(name, kind, "The option `%s`, of type %s." % (name, kind.__name__), default))
+    return cls
+
+
+@_options
+class AutotuneOptions(_MessageOptions):
     """How the degree of parallelism is chosen."""
 
-    _FIELDS = dict.fromkeys("enabled cpu_budget ram_budget autotune_algorithm initial_parallelism min_parallelism".split())
+    _MESSAGE, _DEFAULTS = "AutotuneOptions", {}
+    _KINDS = {"enabled": bool, "cpu_budget": int, "ram_budget": int, "autotune_algorithm": AutotuneAlgorithm, "initial_parallelism": int,
+              "min_parallelism": int}
 
 
-class DistributeOptions(_Settings):
+@_options
+class DistributeOptions(_MessageOptions):
     """How a dataset is divided among workers."""
 
-    _FIELDS = dict.fromkeys("auto_shard_policy num_devices".split())
-
-    def __init__(self):
-        super().__init__()
-        self.auto_shard_policy = AutoShardPolicy.AUTO
-
-    def _merged(self, other):
-        made = super()._merged(other)
-        if other.auto_shard_policy == AutoShardPolicy.AUTO:
-            made.auto_shard_policy = self.auto_shard_policy
-        return made
+    _MESSAGE, _DEFAULTS = "DistributeOptions", {"auto_shard_policy": lambda: AutoShardPolicy.AUTO}
+    _KINDS = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
 
 
-class OptimizationOptions(_Settings):
+@_options
+class OptimizationOptions(_MessageOptions):
     """Which rewrites of the pipeline are made."""
 
-    _FIELDS = dict.fromkeys("""apply_default_optimizations filter_fusion filter_parallelization inject_prefetch map_and_batch_fusion
-    map_and_filter_fusion map_fusion map_parallelization noop_elimination parallel_batch seq_interleave_prefetch shuffle_and_repeat_fusion""".split())
+    _MESSAGE, _DEFAULTS = "OptimizationOptions", {}
+    _KINDS = dict.fromkeys("""apply_default_optimizations filter_fusion filter_parallelization inject_prefetch map_and_batch_fusion
+    map_and_filter_fusion map_fusion map_parallelization noop_elimination parallel_batch seq_interleave_prefetch
+    shuffle_and_repeat_fusion""".split(), bool)
 
 
-class ServiceOptions(_Settings):
+@_options
+class ServiceOptions(_MessageOptions):
     """Options of tf.data's service."""
 
-    _FIELDS = dict.fromkeys("pinned".split())
+    _MESSAGE, _DEFAULTS, _KINDS = "ServiceOptions", {}, {"pinned": bool}
 
 
-class ThreadingOptions(_Settings):
+@_options
+class ThreadingOptions(_MessageOptions):
     """How many threads a pipeline uses."""
 
-    _FIELDS = dict.fromkeys("max_intra_op_parallelism private_threadpool_size".split())
+    _MESSAGE, _DEFAULTS, _KINDS = "ThreadingOptions", {}, {"max_intra_op_parallelism": int, "private_threadpool_size": int}
 
 
-class Options(_Settings):
+def _warm_start():
+    from runnel.data import debug_mode
+    return True if debug_mode.is_test_mode() else None
+
+
+@_options
+class Options(_MessageOptions):
     """Settings of a dataset: `dataset.with_options(options)`."""
 
-    _FIELDS = dict.fromkeys("""deterministic dataset_name experimental_external_state_policy experimental_symbolic_checkpoint experimental_warm_start
-    framework_type experimental_slack""".split()) | {
-        "autotune": AutotuneOptions, "experimental_distribute": DistributeOptions, "experimental_optimization": OptimizationOptions,
-        "experimental_service": ServiceOptions, "threading": ThreadingOptions}
+    _MESSAGE, _DEFAULTS = "Options", {"experimental_warm_start": _warm_start}
+    _KINDS = {"autotune": AutotuneOptions, "deterministic": bool, "experimental_distribute": DistributeOptions,
+              "experimental_external_state_policy": ExternalStatePolicy, "experimental_optimization": OptimizationOptions,
+              "experimental_slack": bool, "experimental_symbolic_checkpoint": bool, "experimental_service": ServiceOptions,
+              "experimental_warm_start": bool, "dataset_name": str, "framework_type": list, "threading": ThreadingOptions}
+    _FIELDS = {"autotune": "autotune_options", "experimental_distribute": "distribute_options", "experimental_slack": "slack",
+               "experimental_external_state_policy": "external_state_policy", "experimental_optimization": "optimization_options",
+               "experimental_symbolic_checkpoint": "symbolic_checkpoint", "experimental_service": "service_options",
+               "experimental_warm_start": "warm_start", "threading": "threading_options"}
     _OLD = {"experimental_deterministic": "deterministic", "experimental_threading": "threading"}
 
     def __setattr__(self, name, value):
@@ -126,4 +153,4 @@ class Options(_Settings):
 
     def merge(self, options):
         """Returns these options with those of `options` that are set."""
-        return self._merged(options)
+        return merge_options(self, options)

@@ -1,26 +1,35 @@
 """Iterators of eager execution: they own their place in a dataset, and functions take them as arguments."""
 
 from runnel import dtypes, errors, nest, raw_ops
+from runnel.checkpoint.saveable_compat import legacy_saveable_name
 from runnel.core.framework import executing_eagerly
-from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
+from runnel.core.composite_specs import RaggedTensorSpec, SparseTensorSpec
+from runnel.core.trackable import Trackable
+from runnel.core.type_spec import CompositeTensor, NoneTensorSpec, TensorSpec, TypeSpec, register
 from runnel.data import optional, structure
 
 
 _MOST_SYMBOLIC_CALLS = 32  # of next() in a graph, where no end is known
 
 
-class OwnedIterator(CompositeTensor):
+@legacy_saveable_name("ITERATOR")
+class OwnedIterator(Trackable, CompositeTensor):
     """An iterator over a dataset.
 
     Args:
       dataset: the dataset. Without one, the iterator is that of a handle.
-      handle: the iterator's handle, a tensor.
+      handle: the iterator's handle, a tensor; `components` is a list of it.
       element_spec: the TypeSpecs of an element.
     """
 
     _counts_as_tensor = False
 
-    def __init__(self, dataset=None, handle=None, element_spec=None):
+    def __init__(self, dataset=None, handle=None, element_spec=None, components=None):
+        if dataset is not None and (element_spec is not None or components is not None):
+            raise ValueError("When `dataset` is provided, `element_spec` and `components` must not be specified.")
+        if dataset is None and handle is None and (element_spec is None or components is None):
+            raise ValueError("When `dataset` is not provided, both `components` and `element_spec` must be specified.")
+        handle = components[0] if components is not None else handle
         self._dataset = dataset  # kept while elements are read
         self._element_spec = element_spec if dataset is None else dataset.element_spec
         specs = structure.flat_specs(self._element_spec)
@@ -70,9 +79,11 @@ class OwnedIterator(CompositeTensor):
     next = __next__
     _next_internal = get_next
 
-    def _saveable(self):
-        from runnel.train.saveable import of_iterator
-        return of_iterator(self, self._handle)
+    def _serialize_to_tensors(self):
+        return {"_STATE": self._save()}
+
+    def _restore_from_tensors(self, restored_tensors):
+        return self._restore(restored_tensors["_STATE"])
 
     def _save(self):
         """Returns the place in the dataset, a tensor for _restore."""
@@ -83,11 +94,20 @@ class OwnedIterator(CompositeTensor):
         return raw_ops.DeserializeIterator(resource_handle=self._handle, serialized=state)
 
 
-class NumpyIterator:
+class NumpyIterator(Trackable):
     """An iterator over the elements of a dataset, with arrays for tensors."""
 
     def __init__(self, dataset):
         self._iterator = iter(dataset)
+
+    @classmethod
+    def over(cls, dataset):
+        """Returns an iterator over a dataset. Raises TypeError if an element has parts that are no arrays."""
+        for spec in nest.flatten(dataset.element_spec):
+            if not isinstance(spec, (TensorSpec, RaggedTensorSpec, SparseTensorSpec, NoneTensorSpec)):
+                raise TypeError("`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that produce values of type %s" % (
+                    spec.value_type,))
+        return cls(dataset)
 
     def __iter__(self):
         return self
@@ -108,19 +128,18 @@ class NumpyIterator:
     def __repr__(self):
         return "NumpyIterator(iterator=%r)" % (self._iterator,)
 
-    def _saveable(self):
-        return self._iterator._saveable()
+    _save, _restore = save, restore
+
+    def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
+        return {"_iterator": self._iterator}
 
 
 def _as_numpy(value):
     """Returns the array of a tensor, read-only; composite tensors become values of arrays."""
     from runnel.core.composite import SparseTensor, SparseTensorValue
-    from runnel.data.dataset import Dataset
     if isinstance(value, SparseTensor):
         return SparseTensorValue(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
-    if isinstance(value, Dataset):
-        return value.as_numpy_iterator()
-    if isinstance(value, (optional.Optional, type(None))):
+    if value is None:
         return value
     array = value.numpy()
     if hasattr(array, "setflags"):

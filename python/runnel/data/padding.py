@@ -1,7 +1,7 @@
 """Transformations of datasets that change batches: padded_batch, ragged_batch, unbatch and rebatch."""
 
 from runnel import dtypes, nest, raw_ops
-from runnel.core import tensor_shape
+from runnel.core import nest_up_to, tensor_shape
 from runnel.core.composite_specs import RaggedTensorSpec, SparseTensorSpec
 from runnel.core.convert import constant_value, convert_to_tensor
 from runnel.core.framework import Tensor
@@ -16,8 +16,10 @@ def padded_batch(dataset, batch_size, padded_shapes, padding_values, drop_remain
     spec = dataset.element_spec
     leaves = nest.flatten(spec)
     for leaf in leaves:
+        if hasattr(leaf, "_dataset_shape"):
+            raise TypeError("`padded_batch` is not supported for datasets of datasets")
         if not isinstance(leaf, TensorSpec):
-            raise TypeError("`padded_batch` is only supported for datasets that produce tensor elements but type spec of elements in the "
+            raise TypeError("`padded_batch` is only supported for datasets that produce tensor elements but type spec of elements in the input "
                             "dataset is not a subclass of TensorSpec: `%s`." % (leaf,))
     if padded_shapes is None:
         shapes = [leaf.shape for leaf in leaves]
@@ -25,7 +27,7 @@ def padded_batch(dataset, batch_size, padded_shapes, padding_values, drop_remain
             if shape.rank is None:
                 raise ValueError("You must provide `padded_shapes` argument because component %d has unknown rank." % shapes.index(shape))
     else:
-        shapes = [_as_padded(s) for s in (nest.flatten_up_to(spec, padded_shapes) if nest.is_nested(spec) else [padded_shapes])]
+        shapes = [_as_padded(s) for s in (nest_up_to.flatten_up_to(spec, padded_shapes, check_types=False) if nest.is_nested(spec) else [padded_shapes])]
     for shape, leaf in zip(shapes, leaves):
         _check_padding(shape, leaf.shape)
     values = [None] * len(leaves) if padding_values is None else _each_padding(spec, padding_values, len(leaves))
@@ -40,9 +42,13 @@ def padded_batch(dataset, batch_size, padded_shapes, padding_values, drop_remain
 
 
 def _each_padding(spec, padding_values, count):
-    if nest.is_nested(padding_values):
-        return nest.flatten_up_to(spec, padding_values)
-    return [padding_values] * count
+    if not nest.is_nested(padding_values):
+        return [padding_values] * count
+    if not nest.is_nested(spec):
+        return [padding_values]
+    keys = nest._sorted_keys(spec) if isinstance(spec, dict) else range(len(nest._children(spec)))
+    return [value for key, child in zip(keys, nest._children(spec))
+            for value in _each_padding(child, padding_values[key], len(nest.flatten(child)))]
 
 
 def _as_padded(shape):
@@ -100,24 +106,15 @@ def _padding_value(value, dtype):
 
 def ragged_batch(dataset, batch_size, drop_remainder, row_splits_dtype):
     """Stacks elements of different sizes into ragged tensors."""
-    from runnel.ragged.ragged_tensor import RaggedTensor
-
     def as_ragged(spec):
-        if isinstance(spec, TensorSpec) and spec.shape.rank != 0 and not spec.shape.is_fully_defined():
-            return RaggedTensorSpec(spec.shape, spec.dtype, 0, row_splits_dtype)
-        return spec
-    spec = nest.map_structure(as_ragged, dataset.element_spec)
-
-    def convert(*element):
-        element = element[0] if len(element) == 1 and not isinstance(dataset.element_spec, tuple) else element
-        return nest.map_structure(_ragged_value, spec, element)
-
-    def _ragged_value(leaf, value):
-        if not isinstance(leaf, RaggedTensorSpec) or isinstance(value, RaggedTensor):
-            return value
-        return _Ragged(value, leaf)
-    if any(isinstance(leaf, RaggedTensorSpec) and leaf.ragged_rank == 0 for leaf in nest.flatten(spec)):
-        f = dataset._trace(lambda *x: _encoded(spec, convert(*x)), "Dataset_ragged_batch")
+        if not isinstance(spec, TensorSpec) or spec.shape.rank is None or spec.shape.is_fully_defined():
+            return spec
+        last = max(axis for axis, size in enumerate(spec.shape.as_list()) if size is None)
+        return RaggedTensorSpec(spec.shape, spec.dtype, last, row_splits_dtype)
+    before = dataset.element_spec
+    spec = nest.map_structure(as_ragged, before)
+    if any(a is not b for a, b in zip(nest.flatten(spec), nest.flatten(before))):
+        f = dataset._trace(lambda *element: _encoded(before, spec, element), "Dataset_ragged_batch")
         encoded = dataset._like(None, spec)
         encoded._variant_tensor = raw_ops.MapDataset(input_dataset=dataset._variant_tensor, other_arguments=f.captured, f=f.attr,
                                                      preserve_cardinality=True, **encoded._attrs)
@@ -125,33 +122,33 @@ def ragged_batch(dataset, batch_size, drop_remainder, row_splits_dtype):
     return dataset.batch(batch_size, drop_remainder)
 
 
-class _Ragged:
-    """A tensor that travels as a ragged tensor of rank 0."""
-
-    def __init__(self, value, spec):
-        self.value, self.spec = value, spec
-
-
-def _encoded(spec, element):
+def _encoded(before, after, element):
+    """Returns the tensors that stand for an element; those that `after` describes as ragged travel as ragged tensors."""
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    element = element[0] if len(element) == 1 and not isinstance(before, tuple) else element
     made = []
-    for leaf, value in zip(nest.flatten(spec), nest.flatten(element)):
-        made += structure._to_tensors(leaf, value.value if isinstance(value, _Ragged) else value)
+    for old, new, value in zip(nest.flatten(before), nest.flatten(after), structure.flatten_like(before, element)):
+        if new is not old and new.ragged_rank > 0:
+            value = RaggedTensor.from_tensor(value, ragged_rank=new.ragged_rank, row_splits_dtype=new.row_splits_dtype)
+        made += structure._to_tensors(new, value)
     return tuple(made)
 
 
 def unbatch(dataset):
     """Splits elements into their rows."""
-    spec = structure.unbatched(dataset.element_spec)
-    if any(isinstance(leaf, (SparseTensorSpec, RaggedTensorSpec)) for leaf in nest.flatten(dataset.element_spec)):
-        dataset = _as_batches(dataset)
-    made = dataset._like(None, spec)
-    made._variant_tensor = raw_ops.UnbatchDataset(input_dataset=dataset._variant_tensor, **made._attrs)
+    counts = {shape.as_list()[0] for shape in dataset._shapes if shape.rank} - {None}
+    if len(counts) > 1:
+        raise ValueError("Dimensions %s are not compatible" % " and ".join(str(count) for count in sorted(counts)))
+    made = dataset._like(None, structure.unbatched(dataset.element_spec))
+    made._variant_tensor = raw_ops.UnbatchDataset(input_dataset=normalize_to_dense(dataset)._variant_tensor, **made._attrs)
     return made
 
 
-def _as_batches(dataset):
-    """Returns a dataset whose elements travel as vectors of what stands for their rows."""
+def normalize_to_dense(dataset):
+    """Returns a dataset whose elements travel as tensors of which a row stands for a row of the element."""
     batched = dataset.element_spec
+    if not any(isinstance(leaf, (SparseTensorSpec, RaggedTensorSpec)) for leaf in nest.flatten(batched)):
+        return dataset
 
     def rows(*element):
         element = element[0] if len(element) == 1 and not isinstance(batched, tuple) else element
@@ -163,14 +160,42 @@ def _as_batches(dataset):
     return made
 
 
-def rebatch(dataset, batch_size, drop_remainder):
+def rebatch(dataset, batch_size, drop_remainder=False, name=None):
     """Regroups the rows of batches into batches of `batch_size`, or of sizes taken in turn from a list of them."""
-    sizes = _int64(batch_size, name="batch_sizes")
-    if sizes._rank() == 0:
-        return unbatch(dataset).batch(batch_size, drop_remainder)
-    known = constant_value(sizes)
-    one = int(known[0]) if known is not None and len(set(known.tolist())) == 1 and drop_remainder is True else None
-    made = dataset._like(None, structure.batched(structure.unbatched(dataset.element_spec), one))
+    sizes, remainder = _int64(batch_size, name="batch_sizes"), _bool(drop_remainder, name="drop_remainder")
+    size = _static_size(dataset, sizes, remainder)
+    made = dataset._like(None, structure.batched(structure.unbatched(dataset.element_spec), size))
     made._variant_tensor = raw_ops.RebatchDatasetV2(
-        input_dataset=dataset._variant_tensor, batch_sizes=sizes, drop_remainder=_bool(drop_remainder), **made._attrs)
+        input_dataset=normalize_to_dense(dataset)._variant_tensor, batch_sizes=sizes, drop_remainder=remainder, **made._attrs)
     return made
+
+
+def _static_size(dataset, sizes, remainder):
+    """Returns the size of all batches of a rebatched dataset, None if they may differ."""
+    known = constant_value(sizes)
+    if known is None:
+        return None
+    if known.ndim > 1:
+        raise ValueError("Invalid `batch_sizes`. Expected `batch_sizes` to be a scalar or a vector. Received `batch_sizes` of rank %d." % known.ndim)
+    if known.size == 0 or (known != known.flat[0]).any():
+        return None
+    size, drops = int(known.flat[0]), constant_value(remainder)
+    return size if drops is not None and bool(drops) or not _leaves_rest(dataset, size) else None
+
+
+def _leaves_rest(dataset, size):
+    """Tells whether a batch of a dataset may end within a batch of `size` rows."""
+    before = []
+    for leaf in nest.flatten(dataset.element_spec):
+        shape = getattr(leaf, "shape", None)
+        if not isinstance(shape, tensor_shape.TensorShape) or shape.rank is None:
+            continue
+        if shape.rank < 1:
+            raise ValueError("Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset with scalar elements. Fix the issue by "
+                             "adding the `batch` transformation to the dataset.")
+        before.append(shape.as_list()[0])
+    known = [count for count in before if count is not None]
+    if len(set(known)) > 1:
+        raise ValueError("Invalid `input_dataset.` The batch dimension of component 0 is %d, while the batch dimension of component i is %s." % (
+            known[0], known))
+    return not known or not size or known[0] % size != 0

@@ -15,6 +15,17 @@ _SPEC_FILE = "dataset_spec.pb"
 class SavedMethods:
     """A base of Dataset."""
 
+    _tracker = None  # the object of a SavedModel that makes the dataset again
+
+    def _trackable_children(self, save_type="checkpoint", **kwargs):
+        children = super()._trackable_children(save_type, **kwargs)
+        if save_type == "savedmodel" and executing_eagerly():
+            from runnel.data.variant_tracker import VariantTracker
+            if self._tracker is None:
+                self._tracker = VariantTracker(self._variant_tensor)
+            children["_variant_tracker"] = self._tracker
+        return children
+
     def _sharding(self, shard_func):
         """Returns the function that maps an element to its shard; without `shard_func`, all go to the first."""
         return self._trace(shard_func or (lambda *_: convert_to_tensor(0, dtypes.int64)), "Dataset_shard_func")

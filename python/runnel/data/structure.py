@@ -63,13 +63,15 @@ def normalize_element(element, element_signature=None):
 
 def _map(function, element):
     """Applies a function to the leaves of an element, of which lists are some."""
-    if isinstance(element, list) or not nest.is_nested(element):
+    if isinstance(element, (list, SparseTensorValue)) or hasattr(element, "ragged_rank") or not nest.is_nested(element):
         return function(element)
     return nest._rebuild(element, [_map(function, child) for child in nest._children(element)])
 
 
 def _normal(value, dtype=None):
-    from runnel.data.dataset import Dataset
+    from runnel.data.dataset import Dataset, _NestedVariant
+    if isinstance(value, list) and value and all(isinstance(one, Dataset) for one in value):
+        return _NestedVariant.of(value)
     if value is None or isinstance(value, (Tensor, Dataset, TypeSpec)) or getattr(value, "_is_composite", False):
         return value
     if isinstance(value, SparseTensorValue):
@@ -105,6 +107,8 @@ def type_spec_from_value(element, use_fallback=True):
 def _spec_of_leaf(value):
     if isinstance(value, TypeSpec):
         return value
+    if isinstance(value, SparseTensorValue):
+        value = SparseTensor.from_value(value)
     if not isinstance(value, Tensor) and not getattr(value, "_is_composite", False) and hasattr(value, "_as_graph_element"):
         return TensorSpec(value.shape, value.dtype)  # a variable: its value
     spec = _spec_of(value)
@@ -115,6 +119,7 @@ def _spec_of_leaf(value):
 
 def _to_tensors(spec, value):
     if isinstance(spec, SparseTensorSpec):
+        value = SparseTensor.from_value(value) if isinstance(value, SparseTensorValue) else value
         return [raw_ops.SerializeSparse(sparse_indices=value.indices, sparse_values=value.values, sparse_shape=value.dense_shape,
                                         out_type=dtypes.variant)]
     if isinstance(spec, RaggedTensorSpec):

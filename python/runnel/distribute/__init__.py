@@ -21,4 +21,4 @@ __getattr__, __dir__, __all__ = _namespace(
     "distribute.strategies: CrossDeviceOps HierarchicalCopyAllReduce MirroredStrategy NcclAllReduce OneDeviceStrategy ReductionToOneDevice",
     "distribute.input_data: DistributedDataset DistributedIterator",
     "train.server_lib: Server",
-    "submodules: cluster_resolver")
+    "submodules: cluster_resolver experimental")

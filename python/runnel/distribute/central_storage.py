@@ -6,7 +6,7 @@ from runnel.distribute.strategies import MirroredStrategy, _device, _MirroredExt
 from runnel.ops.variables import VariableAggregation, VariableSynchronization
 
 
-class CentralVariable(variable.DistributedVariable):
+class AggregatingVariable(variable.DistributedVariable):
     """A variable that all replicas share. What they assign is aggregated first."""
 
     _component_of_replica = True  # it stays whole in a replica
@@ -37,7 +37,7 @@ class _CentralExtended(_MirroredExtended):
             made = make(**kwargs)
         if len(self._devices) == 1:
             return made
-        return CentralVariable(self._strategy, [made], kwargs.get("synchronization") or VariableSynchronization.AUTO, aggregation)
+        return AggregatingVariable(self._strategy, [made], kwargs.get("synchronization") or VariableSynchronization.AUTO, aggregation)
 
 
 class CentralStorageStrategy(MirroredStrategy):

@@ -11,8 +11,11 @@ _GROUP = 1
 _EXIT_MS = 5000  # how long a process that ends waits until the others have what it left for them
 
 
-def join(cluster, task_type, task_id, leader=None):
-    """Makes this process a task of a cluster. Call it before any operation runs; later calls must name the same task."""
+def join(cluster, task_type, task_id, leader=None, protocol=None):
+    """Makes this process a task of a cluster. Call it before any operation runs; later calls must name the same task.
+
+    The protocol is that of a ServerDef, by default "grpc".
+    """
     from runnel import _core
     from runnel.core.protobuf import message_class
     from runnel.eager import context
@@ -24,7 +27,8 @@ def join(cluster, task_type, task_id, leader=None):
     if context.is_started():
         raise RuntimeError("Collective ops must be configured at program startup")
     context.start()
-    server = message_class("ServerDef")(cluster=cluster.as_cluster_def(), job_name=task_type, task_index=task_id, protocol="grpc")
+    server = message_class("ServerDef")(cluster=cluster.as_cluster_def(), job_name=task_type, task_index=task_id,
+                                        protocol=protocol or "grpc")
     if leader:
         server.default_session_config.experimental.collective_group_leader = leader
     _core.eager_join_collectives(server.SerializeToString())

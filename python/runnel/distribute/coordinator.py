@@ -224,6 +224,8 @@ class _Worker:
         except errors.OpError as error:
             if not _lost_worker(error):
                 call.result._fail(error)  # a lost worker makes it when it comes back
+        except BaseException as error:  # the calls that need the resource raise it
+            call.result._fail(error)
 
     def _serve(self):
         while True:

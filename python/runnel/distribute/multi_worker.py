@@ -22,7 +22,7 @@ class CommunicationOptions:
 
     Args:
       bytes_per_pack: kept; the library decides how tensors are divided.
-      timeout_seconds: after so many seconds a collective that others do not come to fails.
+      timeout_seconds: a collective fails if the other workers have not joined it after this many seconds.
       implementation: kept.
     """
 
@@ -115,7 +115,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     Every process runs the same program, with its own place in the cluster. Create the strategy before any operation runs.
 
     Args:
-      cluster_resolver: says which processes there are and which one this is; by default TF_CONFIG does.
+      cluster_resolver: says which processes there are and which one this is; by default TF_CONFIG does. With the `rpc_layer`
+        "grpc+ucx", large tensors travel by UCX.
       communication_options: a tf.distribute.experimental.CommunicationOptions.
     """
 
@@ -127,7 +128,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         self._communication = communication_options or CommunicationOptions()
         place = self._place = _Place(self._resolver)
         if not place.is_alone and place.count > 1:
-            collectives.join(place.cluster, place.type, place.id, place.leader)
+            collectives.join(place.cluster, place.type, place.id, place.leader, self._resolver.rpc_layer)
         elif not place.is_alone:
             place.name = ""
         devices = [_device(place.name + name) for name in _local_devices()]

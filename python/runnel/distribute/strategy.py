@@ -3,6 +3,7 @@
 import contextlib
 import enum
 
+from runnel.autograph.conversion import traceable_in_graph
 from runnel.core import framework
 from runnel.distribute.contexts import ReplicaContext, contexts, cross_replica
 
@@ -83,6 +84,7 @@ class StrategyExtended:
     experimental_require_static_shapes = False
     should_checkpoint = should_save_summary = True
     steps_per_run = 1
+    _global_batch_size = True  # a dataset's batches are those of all replicas together
     worker_devices = parameter_devices = ()
     first_replica = 0  # the number, in the sync group, of the first replica of this process
 
@@ -168,6 +170,7 @@ class Strategy:
 
     num_replicas_in_sync = 1
     cluster_resolver = None
+    _should_use_with_coordinator = False  # the legacy Keras asks
 
     def __init__(self, extended=None):
         self._extended = StrategyExtended(self) if extended is None else extended
@@ -188,6 +191,11 @@ class Strategy:
     def _placed(self):
         return contextlib.nullcontext()
 
+    def experimental_run(self, fn, input_iterator=None):
+        """Calls `fn` in each replica, with the next element of an iterator if there is one."""
+        with self.scope():
+            return self.run(fn, args=() if input_iterator is None else (input_iterator.get_next(),))
+
     def run(self, fn, args=(), kwargs=None, options=None):
         """Calls `fn` in each replica, with the values of that replica in place of distributed ones."""
         if not isinstance(args, (list, tuple)):
@@ -195,7 +203,7 @@ class Strategy:
         if contexts.stack and contexts.stack[-1][1] is not None and contexts.stack[-1][0] is self:
             raise RuntimeError("Strategy.run cannot be called inside a replica")
         with self.scope():
-            return self._extended.call_for_each_replica(_converted(fn), tuple(args), kwargs)
+            return self._extended.call_for_each_replica(traceable_in_graph(fn), tuple(args), kwargs)
 
     experimental_run_v2 = run
 
@@ -284,14 +292,6 @@ def _sum(values):
     return total
 
 
-def _converted(fn):
-    """Returns a function as autograph converts it, if a function is being traced."""
-    from runnel.autograph.conversion import traceable
-    if framework.executing_eagerly() or hasattr(fn, "get_concrete_function"):
-        return fn
-    return traceable(fn, True)
-
-
 _made: dict = {}
 
 
@@ -337,3 +337,4 @@ def _absent(name, why):
 
 
 TPUStrategy = _absent("TPUStrategy", "there are no TPUs")
+ParameterServerStrategyV1 = _absent("experimental.ParameterServerStrategy", "use that of tf.compat.v2.distribute, or tf.train.replica_device_setter")

@@ -10,7 +10,7 @@ import itertools
 import threading
 
 from runnel import _core, nest, raw_ops
-from runnel.core import framework
+from runnel.core import composite_gradients, framework
 from runnel.core.composite import IndexedSlices
 from runnel.core.convert import convert_to_tensor
 from runnel.core.gradients_impl import RegisterGradient, UnconnectedGradients, gradients, unconnected
@@ -49,6 +49,25 @@ def watch_variables():
         _active.watchers[:] = [other for other in _active.watchers if other is not found]
 
 
+class VariableWatcher:
+    """A context manager that collects the trainable variables that are read or assigned inside it."""
+
+    def __init__(self):
+        self._found = []
+
+    def __enter__(self):
+        self._entered = watch_variables()
+        self._found = self._entered.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self._entered.__exit__(*error)
+
+    def watched_variables(self):
+        """Returns the variables so far."""
+        return tuple(self._found)
+
+
 @contextlib.contextmanager
 def stop_recording():
     """A context manager in which the tapes of this thread record nothing."""
@@ -68,8 +87,9 @@ def _is_variable(x):
 
 def _own(x):
     """Returns the variable inside a library's variable, which converts like one and has its handle."""
-    if getattr(x, "_should_act_as_resource_variable", False) and not _is_variable(x) and _is_variable(x.value):
-        return x.value
+    if getattr(x, "_should_act_as_resource_variable", False) and not _is_variable(x):
+        found = x.value if _is_variable(x.value) else resource_variable.variable_of(x.handle)
+        return x if found is None else found
     return x
 
 
@@ -95,6 +115,16 @@ _PASSAGES = frozenset(("Enter", "RefEnter", "Switch", "RefSwitch"))  # nodes tha
 def _reads_reference(op):
     """Tells whether `op` is the read that was created with a reference variable."""
     return op.type == "Identity" and op.inputs[0].dtype._is_ref_dtype
+
+
+def _call_before(op, graph):
+    """Returns the call in whose place a gradient has put `op`, and calls that were inside the call, or None."""
+    call = None
+    while True:
+        try:
+            op = call = graph.get_operation_by_name(op.get_attr("_runnel_opened_from").decode())
+        except ValueError:
+            return call
 
 
 class GradientTape:
@@ -249,15 +279,17 @@ class GradientTape:
                             "or CompositeTensors to be differentiated, but received None.")
         unconnected_gradients = unconnected(unconnected_gradients)
         try:
-            found = self._gradients(nest.flatten(target), nest.flatten(sources), output_gradients,
-                                    unconnected_gradients)
+            values = nest.flatten(sources)
+            found = self._gradients(composite_gradients.flatten(nest.flatten(target)), composite_gradients.flatten(values),
+                                    output_gradients, unconnected_gradients)
+            found = composite_gradients.pack(values, found)
         finally:
             self._end()
         return nest.pack_sequence_as(sources, found) if nest.is_nested(sources) else found[0]
 
     def _gradients(self, targets, sources, output_gradients, missing):
         given = None if output_gradients is None else [
-            None if g is None else convert_to_tensor(g) for g in nest.flatten(output_gradients)]
+            None if g is None else convert_to_tensor(g) for g in composite_gradients.flatten(nest.flatten(output_gradients))]
         targets, sources = [_own(t) for t in targets], [_own(s) for s in sources]
         targets = [self._read(t) if _is_variable(t) else t for t in targets]
         if self._tape is None:
@@ -305,7 +337,8 @@ class GradientTape:
             for x in todo.pop().inputs:
                 if x.op in recorded or x.name in seen:
                     continue
-                if x.op.type in _PASSAGES or _reads_reference(x.op):  # built before the recording, but part of it
+                # Built before the recording, but part of it; or the body of a recorded call, which an earlier gradient has put in its place.
+                if x.op.type in _PASSAGES or _reads_reference(x.op) or _call_before(x.op, graph) in recorded:
                     recorded.add(x.op)
                     todo.append(x.op)
                 else:
@@ -426,11 +459,23 @@ def custom_gradient(f=None):
     if f is None:
         return custom_gradient
 
-    @functools.wraps(f)
-    def decorated(*args, **kwargs):
+    return _WithOwnGradient(f)
+
+
+class _WithOwnGradient:
+    """What tf.custom_gradient makes of a function. As a method it is bound, so that the object is no argument with a gradient."""
+
+    _ag_as_it_is = True
+
+    def __init__(self, f):
+        functools.update_wrapper(self, f)
+
+    def __call__(self, *args, **kwargs):
         run = _eager_custom if framework.executing_eagerly() else _graph_custom
-        return run(f, args, kwargs)
-    return decorated
+        return run(self.__wrapped__, args, kwargs)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else _WithOwnGradient(self.__wrapped__.__get__(instance, owner))
 
 
 def _once_more(x):

@@ -1,50 +1,96 @@
-"""A tf.function for one kind of arguments: a function of the library and how to call it."""
+"""A tf.function for one type of arguments: a function of the library and how to call it."""
+
+import functools
 
 from runnel import nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import framework
-from runnel.core.trackable import Trackable
+from runnel.core.convert import convert_to_tensor
 from runnel.core.type_spec import TensorSpec
-from runnel.eager.arguments import canonical, named, of_parameters, signature_of
+from runnel.eager.concrete_function import ConcreteFunction, structured
+from runnel.eager.body_shapes import inferred_shapes
 from runnel.eager.effect_order import READS, is_stateful
-from runnel.eager.tracing import trace
+from runnel.eager.function_attributes import function_attributes
+from runnel.eager.tracing import make_callable, trace_typed
+from runnel.functions.function_type import FunctionType
+from runnel.functions.signatures import is_same_structure
+from runnel.functions.trace_values import from_value
 
 
 class Concrete:
-    """A trace: the graph of a Python function for arguments that TypeSpecs describe."""
+    """A trace: the graph of a Python function for arguments of a FunctionType."""
 
-    def __init__(self, python_function, arguments, specs, autograph=True):
+    def __init__(self, python_function, function_type, context, bound=None, options=None):
         from runnel.eager import backprop
         self.python_function = python_function
-        self.signature = signature_of(python_function)
-        self.given = arguments.described(specs)  # (args, kwargs)
-        self.specs = specs
-        self._structure = None
+        self.options = options or {}
+        self._structure = self._face = None
         self.has_effects = False  # it has side effects
         self.has_rules = False  # it calls functions with gradients of their own (tf.custom_gradient)
+        autograph = self.options.get("autograph", True)
+        in_order = not (self.options.get("attributes") or {}).get("_disable_acd", False)
 
-        def body(*tensors):
-            args, kwargs = arguments.filled(specs, tensors)
+        def body(given):
+            args, kwargs = given.args, given.kwargs
+            before = _copied(args), _copied(kwargs)
             result = traceable(python_function, autograph, is_requested=True)(*args, **kwargs)
+            _check_unchanged(python_function, before, (args, kwargs))
+            result = _as_results(python_function, result)
             self._structure = None if isinstance(result, framework.Operation) else result
-            operations = framework.get_default_graph().get_operations()
+            graph = framework.get_default_graph()
+            operations = graph.get_operations()
             self.has_effects = any(is_stateful(op) and op.type not in READS for op in operations)
             self.has_rules = any(op.type == "IdentityN" and backprop._has_own_rule(op) for op in operations)
             return [x for x in nest.flatten(self._structure, expand_composites=True) if x is not None and not isinstance(x, framework.Operation)]
 
-        self.inputs = named(self.signature, *self.given)
-        flat = [(spec.dtype, spec.shape) for leaf in specs for spec in leaf._flat_specs()]
-        leaves = nest.flatten(list(of_parameters(self.signature, *self.given)))
-        names = [spec.name for leaf in leaves if hasattr(leaf, "_flat_specs") for spec in leaf._flat_specs()]
-        stem = "__inference_%s" % getattr(python_function, "__name__", "function").strip("<>")
-        with backprop.watch_variables() as self.variables:
-            self.traced = trace(body, flat, stem, in_order=True, names=names, actual=arguments.tensors())
-        self._op = raw_ops.StatefulPartitionedCall if self.traced.has_effects else raw_ops.PartitionedCall
-        self._is_single = isinstance(self._structure, (framework.Tensor, int, float))
+        variables = context.get_placeholder_mapping()
+        name = self.options.get("name") or function_name(python_function)
+        stem = "__inference_%s" % name.strip("<>")
+        with backprop.watch_variables() as read:
+            self.traced = trace_typed(body, function_type, variables, stem, _actual(function_type, bound), in_order,
+                                      function_attributes(self.options.get("attributes") or {}))
+        given = list(variables.values())
+        # The gradient functions of tf.custom_gradient read this trace, and a TensorArray belongs to one graph: callers trace again.
+        self.is_inlined = self.has_rules or any(hasattr(x, "_as_flow") for x in nest.flatten(self._structure))
+        self.is_first = False  # its trace has created variables: a later call does something else
+        self.taped = None  # how a tape calls it, if as one step: see taped.py
+        self._takes_variables = bool(given)
+        self.variables = [v for v in read if not any(v is one for one in given)]
+        self.function_type = FunctionType(
+            function_type.parameters.values(), self._capture_types(), return_annotation=from_value(_described(self._structure), context))
+        self.parameters = function_type
+        self.signature_structure = structured(function_type)
+        self._op = raw_ops.StatefulPartitionedCall if self.has_effects or self.traced.has_effects else raw_ops.PartitionedCall
+        self._is_single = isinstance(self._structure, framework.Tensor)
+        self.inputs = self.signature_structure
+        graph = self.traced.graph
+        graph.name = name
+        graph.structured_input_signature, graph.structured_outputs = self.signature_structure, self._structure
+        graph.variables = tuple(dict.fromkeys(self._captured_variables()))
 
-    def covers(self, specs):
-        """Tells whether it takes arguments of these TypeSpecs."""
-        return all(theirs.is_subtype_of(own._without_tensor_names()) for own, theirs in zip(self.specs, specs))
+    def _capture_types(self):
+        traced = self.traced
+        types = {id(x): from_value(x) for x in traced.captured}
+        types.update({one.key: one.kind for one in traced.deferred})
+        return types
+
+    def _captured_variables(self):
+        from runnel.ops.resource_variable import variable_of
+        found = [variable_of(x) for x in self.traced.captured]
+        return [v for v in found if v is not None]
+
+    def unpacked(self, bound):
+        """Returns the tensors of bound arguments, after having told tapes of the variables among them."""
+        if self._takes_variables:
+            from runnel.eager import backprop
+            from runnel.ops.resource_variable import variable_of
+            tensors = self.function_type.unpack_inputs(bound)
+            for x in tensors:
+                variable = variable_of(x)
+                if variable is not None and variable.trainable:
+                    backprop._accessed(variable)
+            return tensors
+        return self.function_type.unpack_inputs(bound)
 
     def call_flat(self, tensors):
         """Returns the results as a flat list."""
@@ -52,7 +98,20 @@ class Concrete:
         for variable in self.variables:
             backprop._accessed(variable)
         traced = self.traced
-        return self._op(args=list(tensors) + traced.captured, Tout=traced.dtypes, f=traced.name)
+        if framework.executing_eagerly():
+            traced.share()
+        else:
+            make_callable(framework.get_default_graph(), traced)
+        args = list(tensors) + traced.captured
+        if traced.deferred:
+            args += [x for one in traced.deferred for x in (one() if callable(one) else one.now())]
+        results = self._op(args=args, Tout=traced.dtypes, f=traced.name)
+        if framework.executing_eagerly():
+            return results
+        results = [] if isinstance(results, framework.Operation) else results
+        for result, shape in zip(results, inferred_shapes(traced, args)):
+            result.set_shape(shape)
+        return results
 
     def outputs(self):
         """Returns the TypeSpecs of the results, in their structure."""
@@ -66,25 +125,113 @@ class Concrete:
 
     def described(self):
         """Returns the description of the function for a SavedModel."""
-        from runnel.saved_model.object_saving import Captures
+        from runnel.saved_model.captures import Captures
         traced = self.traced
-        outputs = nest.map_structure(lambda x: x._without_tensor_names() if isinstance(x, TensorSpec) else x, self.outputs())
-        return Captures(traced.name, traced.captured, self.inputs, outputs, None, traced.dtypes)
+        return Captures(traced.name, traced.captured, self.inputs, _named_by_path(self.outputs()), None, traced.dtypes)
 
     @property
     def name(self):
         return self.traced.name
 
+    @property
+    def face(self):
+        """The ConcreteFunction that the program sees, always the same one."""
+        if self._face is None:
+            self._face = ConcreteFunction(self)
+        return self._face
+
     def __call__(self, tensors):
-        results = self.call_flat(tensors)
-        if self._is_single:
-            return results[0]
+        return self.structured(self.call_flat(tensors))
+
+    def structured(self, results):
+        """Returns flat results as what the function returned."""
+        return results[0] if self._is_single else self.packed(results)
+
+    def packed(self, results):
+        """Returns flat results in the structure of what the function returned."""
         leaves = iter(results)
         flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves)
                 for x in nest.flatten(self._structure, expand_composites=True)]
         if nest.is_nested(self._structure) or hasattr(self._structure, "_is_composite"):
             return nest.pack_sequence_as(self._structure, flat, expand_composites=True)
         return flat[0]
+
+
+def function_name(python_function):
+    """Returns the name of a Python function."""
+    while isinstance(python_function, functools.partial):
+        python_function = python_function.func
+    return getattr(python_function, "__name__", "tf_function")
+
+
+def _copied(value):
+    """Returns the same structure of the same leaves."""
+    return nest.map_structure(lambda x: x, value)
+
+
+def _check_unchanged(python_function, before, after):
+    """Raises ValueError if the function has changed a list or dict among its arguments."""
+    text = "%s() should not modify its Python input arguments. Check if it modifies any lists or dicts passed as arguments. Modifying a copy is allowed."
+    name = getattr(python_function, "__name__", repr(python_function))
+    for old, new in zip(before, after):
+        if not is_same_structure(old, new):
+            raise ValueError(text % name)
+        if any(a is not b for a, b in zip(nest.flatten(old), nest.flatten(new))):
+            raise ValueError(text % name)
+
+
+def _as_results(python_function, result):
+    """Returns a function's results with tensors in place of variables, numbers and arrays."""
+    if isinstance(result, framework.Operation):
+        return result
+
+    def one(x):
+        if x is None or isinstance(x, (framework.Tensor, framework.Operation)) or hasattr(x, "_is_composite") or hasattr(x, "_as_flow"):
+            return x
+        try:
+            return convert_to_tensor(x)
+        except (ValueError, TypeError):
+            raise TypeError(
+                "To be compatible with tf.function, Python functions must return zero or more Tensors or ExtensionTypes or None values; in "
+                "compilation of %s, found return value of type %s, which is not a Tensor or ExtensionType." % (
+                    python_function, type(x).__name__)) from None
+    return nest.map_structure(one, result)
+
+
+def _described(structure):
+    """Returns results with TypeSpecs in place of tensors."""
+    def one(x):
+        if isinstance(x, framework.Tensor):
+            return TensorSpec(x.shape, x.dtype)
+        return None if isinstance(x, framework.Operation) else x._type_spec if hasattr(x, "_is_composite") else x
+    return nest.map_structure(one, structure)
+
+
+def _named_by_path(outputs):
+    """Returns results with the names that a SavedModel gives to tensors: where they are in the structure."""
+    def one(path, x):
+        if not isinstance(x, TensorSpec):
+            return x
+        name = "_".join(str(part) for part in path)
+        name = "".join(c if c.isalnum() else "_" for c in name.lower()) or "unknown"
+        return TensorSpec(x.shape, x.dtype, name if name[0].isalpha() else "tensor_" + name)
+    if not nest.is_nested(outputs):
+        return one((), outputs)
+    return nest.pack_sequence_as(outputs, [one(path, x) for path, x in nest.flatten_with_tuple_paths(outputs)])
+
+
+def _actual(function_type, bound):
+    """Returns the tensors of the call for which a function is traced; TypeSpecs where there are none."""
+    if bound is None:
+        return []
+    found = []
+    for p in function_type._in_order():
+        value = bound.arguments.get(p.name)
+        try:
+            found += p.type_constraint.to_tensors(value)
+        except Exception:  # TypeSpecs in place of tensors
+            found += p.type_constraint.flatten()
+    return found
 
 
 def _spec_of(value, leaves):
@@ -97,63 +244,3 @@ def _spec_of(value, leaves):
             next(leaves)
         return spec
     return next(leaves)
-
-
-class ConcreteFunction(Trackable):
-    """A function for one kind of arguments.
-
-    It takes tensors by position, by the names of the arguments, or as a flat list.
-    """
-
-    def __init__(self, concrete):
-        self._concrete = concrete
-        self.described, self.call_flat = concrete.described, concrete.call_flat
-
-    name = property(lambda self: self._concrete.name.encode())
-    graph = property(lambda self: self._concrete.traced.graph)
-    inputs = property(lambda self: self.graph.inputs)
-    outputs = property(lambda self: self.graph.outputs)
-    captured_inputs = property(lambda self: list(self._concrete.traced.captured))
-    structured_input_signature = property(lambda self: self._concrete.inputs)
-    structured_outputs = property(lambda self: self._concrete.outputs())
-    output_dtypes = property(lambda self: nest.map_structure(lambda x: x.dtype, self.structured_outputs))
-    output_shapes = property(lambda self: nest.map_structure(lambda x: x.shape, self.structured_outputs))
-    trainable_variables = property(lambda self: tuple(v for v in self.variables if v.trainable))
-
-    @property
-    def variables(self):
-        """The variables that the function uses, in the order of their first use."""
-        from runnel.ops.resource_variable import variable_of
-        found = [variable_of(x) for x in self.captured_inputs]
-        return tuple(v for v in found if v is not None)
-
-    @property
-    def function_def(self):
-        """The FunctionDef."""
-        from runnel.core.protobuf import message_class
-        from runnel.eager.tracing import eager_functions
-        return message_class("FunctionDef").FromString(eager_functions()[self._concrete.name])
-
-    def pretty_printed_signature(self, verbose=True):
-        """Returns the arguments and results as text."""
-        return "Input Parameters:\n  %s\nOutput Type:\n  %s\nCaptures:\n  %s" % (
-            self.structured_input_signature, self.structured_outputs, self.captured_inputs or None)
-
-    def __repr__(self):
-        return "<ConcreteFunction %s(%s) at 0x%X>" % (
-            getattr(self._concrete.python_function, "__name__", "f"), ", ".join(
-                "%s" % x.name for x in nest.flatten(list(self.structured_input_signature)) if isinstance(x, TensorSpec)), id(self))
-
-    def __call__(self, *args, **kwargs):
-        from runnel.saved_model.object_loading import match
-        specs = self.structured_input_signature
-        wanted = [x for x in nest.flatten(list(specs)) if isinstance(x, TensorSpec)]
-        names = {spec.name for spec in wanted}
-        if set(kwargs) <= names and len(args) + len(kwargs) == len(wanted):
-            given = list(args) + [kwargs[spec.name] for spec in wanted[len(args):] if spec.name in kwargs]
-            tensors = match(wanted, given)
-        else:
-            tensors = match(specs, canonical(self._concrete.signature, args, kwargs))
-        if tensors is None:
-            raise TypeError("%s takes %s, but got %r, %r" % (self._concrete.name, specs, args, kwargs))
-        return self._concrete(tensors)

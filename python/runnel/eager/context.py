@@ -8,9 +8,10 @@ import contextlib
 import random
 import sys
 
-from runnel import _core, dtypes, raw_ops
+from runnel import _core, dtypes, errors, raw_ops
 from runnel.core import framework, tensor_shape
 from runnel.eager import quick
+from runnel.graph import default_graph
 
 DEVICE_PLACEMENT_EXPLICIT, DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT = 0, 1, 2
 DEVICE_PLACEMENT_SILENT_FOR_INT32 = 3
@@ -28,11 +29,16 @@ def _text(tensor, function):
     return "\n" + text if "\n" in text else text
 
 
+_HANDLES = (20, 21)  # the numbers of resource and variant
+
+
 class EagerTensor(_core.EagerTensor, framework.Tensor):
     """A tensor that holds a value: `numpy()`, `shape`, `dtype`, `device`."""
 
     def numpy(self):
         """Returns the value as a new array, or as a scalar."""
+        if self._dtype_number in _HANDLES:
+            raise errors.InvalidArgumentError(None, None, "Cannot convert a Tensor of dtype %s to a NumPy array." % self.dtype.name)
         value = self._value()
         return value.copy() if getattr(value, "shape", None) else value
 
@@ -41,6 +47,10 @@ class EagerTensor(_core.EagerTensor, framework.Tensor):
     @property
     def name(self):
         raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
+
+    @property
+    def graph(self):
+        raise AttributeError("Tensor.graph is undefined when eager execution is enabled.")
 
     @property
     def ndim(self):
@@ -164,12 +174,19 @@ def enable_eager_execution(config=None, device_policy=None, execution_mode=None)
       device_policy: what happens if an input is on another device: one of DEVICE_PLACEMENT_*.
       execution_mode: SYNC, or ASYNC: operations may return before they have run.
     """
-    if framework._eager_enabled:
+    if default_graph._eager_enabled:
         return
-    if framework.has_default_graph():
+    if default_graph._default_graph is not None:
         raise ValueError("tf.enable_eager_execution must be called at program startup.")
     _core.eager_start_later(lambda: start(config, device_policy, execution_mode))
-    framework._eager_enabled = True
+    default_graph._eager_enabled = True
+
+
+def enable_eager_execution_internal(config=None, device_policy=None, execution_mode=None, server_def=None):
+    """Like enable_eager_execution, also after a graph has been built."""
+    if not default_graph._eager_enabled:
+        _core.eager_start_later(lambda: start(config, device_policy, execution_mode))
+        default_graph._eager_enabled = True
 
 
 def start(config=None, device_policy=None, execution_mode=None):
@@ -178,6 +195,9 @@ def start(config=None, device_policy=None, execution_mode=None):
     settings = sys.modules.get("runnel.config")
     if config is None and settings is not None and not _is_started:
         config = settings.eager_config()
+    if settings is not None:
+        device_policy = settings.device_policy_number() if device_policy is None else device_policy
+        execution_mode = (SYNC if settings.get_synchronous_execution() else ASYNC) if execution_mode is None else execution_mode
     _is_started = True
     _core.eager_start(EagerTensor, config.SerializeToString() if config is not None else b"",
                       DEVICE_PLACEMENT_SILENT if device_policy is None else device_policy,
@@ -193,7 +213,11 @@ def _reset_context():
     _core.eager_reset()
     quick._vectors.clear()
     tracing.forget_library()
-    config.forget_devices()
+    config.forget_settings()
+
+
+def _reset_jit_compiler_flags():
+    """For tests: does nothing, there is no compiler."""
 
 
 def is_started():
@@ -206,8 +230,73 @@ def async_wait():
     _core.eager_wait()
 
 
+def _settings():
+    from runnel import config
+    return config
+
+
+def _setting(name):
+    """Returns a property that is a setting of tf.config."""
+    return property(lambda self: getattr(_settings(), "get_" + name)(), lambda self, value: getattr(_settings(), "set_" + name)(value))
+
+
 class Context:
     """What libraries ask of the eager context."""
+
+    @staticmethod
+    def set_logical_device_configuration(dev, virtual_devices):
+        """Divides a device into several."""
+        from runnel import config
+        config.set_logical_device_configuration(dev, virtual_devices)
+
+    @property
+    def config(self):
+        """The ConfigProto of eager execution."""
+        return _settings().context_config()
+
+    @property
+    def device_policy(self):
+        """What happens to inputs on other devices: one of DEVICE_PLACEMENT_*."""
+        return _settings().device_policy_number()
+
+    @property
+    def execution_mode(self):
+        """SYNC or ASYNC."""
+        return SYNC if _settings().get_synchronous_execution() else ASYNC
+
+    @execution_mode.setter
+    def execution_mode(self, mode):
+        _settings().set_synchronous_execution(mode != ASYNC)
+
+    @staticmethod
+    def is_async():
+        """Tells whether operations may return before they have run."""
+        return not _settings().get_synchronous_execution()
+
+    soft_device_placement = _setting("soft_device_placement")
+    log_device_placement = _setting("log_device_placement")
+    intra_op_parallelism_threads = _setting("intra_op_parallelism_threads")
+    inter_op_parallelism_threads = _setting("inter_op_parallelism_threads")
+
+    @staticmethod
+    def get_optimizer_experimental_options():
+        """Returns the options of the graph optimizer."""
+        return _settings().get_experimental_options()
+
+    @staticmethod
+    def set_optimizer_experimental_options(options):
+        """Sets options of the graph optimizer."""
+        _settings().set_experimental_options(options)
+
+    @staticmethod
+    def get_memory_info(device):
+        """Returns how much memory of a device is in use, and the most that was."""
+        return _settings().get_memory_info(device)
+
+    @staticmethod
+    def reset_memory_stats(device):
+        """Makes the most memory that was in use what is in use."""
+        _settings().reset_memory_stats(device)
 
     @staticmethod
     def clear_kernel_cache():
@@ -232,6 +321,12 @@ class Context:
         from runnel.compat.v2.internal import get_name_scope
         name = get_name_scope()
         return name + "/" if name else ""
+
+    @property
+    def op_callbacks(self):
+        """The functions that are told of every operation of this thread."""
+        from runnel.eager import op_callbacks
+        return op_callbacks.callbacks()
 
     @staticmethod
     def list_physical_devices(device_type=None):
@@ -283,7 +378,7 @@ def context():
 
 def disable_eager_execution():
     """Makes operations build a graph again. Call it at the start of the program."""
-    framework._eager_enabled = False
+    default_graph._eager_enabled = False
 
 
 def executing_eagerly_outside_functions():
@@ -319,11 +414,15 @@ def device(name):
     if callable(name):
         raise RuntimeError("tf.device does not support functions when eager execution is enabled.")
     from runnel.core.device_spec import canonical_name
-    before = _core.eager_device(canonical_name(name) if name else None)
+    inside = canonical_name(name) if name else None
+    before = _core.eager_device(inside)
     try:
         yield
     finally:
-        _core.eager_device(before)
+        now = _core.eager_device(before)
+        if (now or None) != (inside or None):
+            _core.eager_device(now)
+            raise RuntimeError("Exiting device scope without proper scope nesting")
 
 
 def list_devices():

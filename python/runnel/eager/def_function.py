@@ -1,11 +1,13 @@
 """tf.function: turns a Python function into library functions, one per kind of arguments.
 
-The function is traced as autograph converts it: control flow over tensors becomes part of the graph. Called in a graph, its
-operations become part of that graph. Variables may be created in the first trace only; they outlive it.
+The function is traced as autograph converts it: control flow over tensors becomes part of the graph. In another function a call is a
+node; in a plain graph its operations become part of the graph. Variables may be created in the first trace only; they outlive it.
 """
 
 import functools
-import logging
+import inspect
+import threading
+import weakref
 
 from runnel import nest, raw_ops
 from runnel.autograph.conversion import traceable
@@ -13,10 +15,16 @@ from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.core.trackable import Trackable
 from runnel.core.type_spec import TensorSpec
-from runnel.eager import tracing
-from runnel.eager.arguments import Arguments, as_signed, canonical, check_signature, signature_of
-from runnel.eager.concrete import Concrete, ConcreteFunction
+from runnel.eager import taped, tracing
+from runnel.eager.arguments import Arguments
+from runnel.eager.concrete import Concrete, function_name
+from runnel.eager.concrete_function import ConcreteFunction, UnknownArgument
 from runnel.eager.effect_order import EffectOrder, is_ordered
+from runnel.eager.retracing import detector_of
+from runnel.functions.dispatch_table import FunctionCache, FunctionContext
+from runnel.functions.signatures import FunctionSpec, bind_function_inputs, is_same_structure, make_canonicalized_monomorphic_type, make_function_type
+from runnel.functions.trace_type import Weakref
+from runnel.functions.trace_values import from_value
 from runnel.ops import variables
 
 __all__ = ["ConcreteFunction", "Function", "TensorSpec", "function"]
@@ -43,6 +51,12 @@ def _inlined(python_function, args, kwargs):
     return nest.pack_sequence_as(result, [next(held) if isinstance(x, framework.Tensor) else x for x in flat])
 
 
+def _takes_calls(graph):
+    """Tells whether calls of functions become nodes of a graph: in functions, unless variables have copies per replica."""
+    from runnel.distribute.contexts import has_strategy
+    return graph._building_function and not tracing.is_symbolic(graph) and not has_strategy()
+
+
 def _value_now(x):
     """Returns the current value of a variable; other values unchanged."""
     return convert_to_tensor(x) if isinstance(x, variables.Variable) else x
@@ -52,8 +66,7 @@ def _as_tensor(x):
     return convert_to_tensor(x) if isinstance(x, (variables.Variable, bool, int, float)) else x
 
 
-_log = logging.getLogger("tensorflow")
-_WATCHED, _MANY = 5, 4  # a warning comes if more than _MANY of the last _WATCHED calls were traced
+_ANYWHERE = FunctionContext()
 
 
 class Function(Trackable):
@@ -70,18 +83,20 @@ class Function(Trackable):
     def __init__(self, python_function, input_signature=None, autograph=True, reduce_retracing=False, jit_compile=None, name=None,
                  attributes=None, autograph_options=None):
         self.python_function = self._python_function = python_function
+        self._function_type, self._default_values = make_function_type(python_function, input_signature)
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self._options = {"autograph": autograph, "reduce_retracing": reduce_retracing, "jit_compile": jit_compile, "name": name,
                          "attributes": dict(attributes or {}), "autograph_options": autograph_options}
-        self._signature = signature_of(python_function)
-        if input_signature is not None:
-            check_signature(self._signature, self.input_signature)
+        kinds = [p.kind for p in self._function_type.parameters.values()]
+        is_plain = all(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+        self._plain_count = len(kinds) if is_plain else None  # of arguments, if all are positional
         self._by_tensors = {}  # the types and shapes of arguments that are tensors -> Concrete
-        self._cache = {}  # key of arguments with all TypeSpecs -> Concrete
-        self._by_key = {}  # key of arguments -> [Concrete], the newest last
+        self._cache = {}  # key of arguments -> Concrete
+        self._traces, self._lock = FunctionCache(), threading.Lock()
+        self._typed = {}  # key -> function of what is captured by reference, whose type decides which trace is used
         self._may_create = True  # variables
-        self._count = self._calls = 0  # of traces, and of calls that needed a look at their arguments
-        self._recent, self._is_warned = [], False  # calls that were traced
+        self._count = 0  # of traces
+        self._detector = detector_of(python_function)
         functools.update_wrapper(self, python_function)
 
     @property
@@ -90,6 +105,14 @@ class Function(Trackable):
         return self._options["jit_compile"]
 
     _jit_compile = jit_compile
+    function_type = property(lambda self: self._function_type)
+
+    @property
+    def function_spec(self):
+        """The description of the arguments."""
+        return FunctionSpec(self._function_type, self._default_values, name=function_name(self._python_function), jit_compile=self.jit_compile)
+
+    _function_spec = function_spec
     _autograph = property(lambda self: self._options["autograph"])
     _reduce_retracing = property(lambda self: self._options["reduce_retracing"])
     _attributes = property(lambda self: self._options["attributes"])
@@ -97,11 +120,21 @@ class Function(Trackable):
 
     @property
     def _name(self):
-        return self._options["name"] or getattr(self._python_function, "__name__", "tf_function")
+        return self._options["name"] or function_name(self._python_function)
 
     def _clone(self, python_function):
         """Returns another function with the same options and no traces."""
-        return Function(python_function, self.input_signature, **self._options)
+        return Function(self._python_function if python_function is None else python_function, self.input_signature, **self._options)
+
+    def _decorate(self, decorator):
+        """Replaces the Python function by `decorator` of it, before it is traced."""
+        if self._count:
+            raise ValueError("Functions cannot be decorated after they have been traced.")
+        self.python_function = self._python_function = decorator(self._python_function)
+        self._function_type, self._default_values = make_function_type(self._python_function, self.input_signature)
+
+    def __tf_tracing_type__(self, context):
+        return Weakref(weakref.ref(self))
 
     def __reduce__(self):
         return _unpickled, (self._python_function, self.input_signature, self._options)
@@ -118,25 +151,42 @@ class Function(Trackable):
         if run_eagerly and framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
         if not framework.executing_eagerly():
-            return _inlined(traceable(self._python_function, self._options["autograph"], is_requested=True), args, kwargs)
-        if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
+            return self._in_graph(args, kwargs)
+        before = self._count
+        if not kwargs and all(isinstance(x, framework.Tensor) for x in args):
             # The common case, tensors only: no need to flatten nested arguments.
             key = tuple([(x._dtype_number, x._dims()) for x in args])
             concrete = self._by_tensors.get(key)
             if concrete is None:
-                concrete = self._concrete(args, kwargs)[0]
-                if len(concrete.specs) == len(args):
+                concrete, tensors = self._concrete(args, kwargs)
+                if len(tensors) == len(args) and all(a is b for a, b in zip(tensors, args)) and not self._typed:
                     self._by_tensors[key] = concrete
-            tensors = args
+            else:
+                tensors = args
         else:
-            concrete, arguments = self._concrete(args, kwargs)
-            tensors = arguments.tensors()
+            concrete, tensors = self._concrete(args, kwargs)
+        if self._count == before:
+            self._detector.calls += 1
+        else:
+            self._detector.note_trace(self._python_function)
         if (concrete.has_effects or concrete.has_rules) and self._is_taped():
-            # Under a tape, run the function op by op. The gradient of a call runs parts of it again: it
-            # would draw other random numbers and update variables twice. Also, only a tape of single ops
-            # calls the gradient functions of tf.custom_gradient.
+            results = taped.call(concrete, tensors)
+            if results is not None:
+                return concrete.structured(results)
+            # Op by op. The gradient of a call runs parts of it again: it would draw other random numbers and update
+            # variables twice. Also, only a tape of single ops calls the gradient functions of tf.custom_gradient.
             return self._python_function(*args, **kwargs)
         return concrete(tensors)
+
+    def _in_graph(self, args, kwargs):
+        """Calls the function in a graph: in another function as a node that calls it, elsewhere as operations of the graph."""
+        bound = bind_function_inputs(args, kwargs, self._function_type, self._default_values)
+        if not run_eagerly and _takes_calls(framework.get_default_graph()) and not any(hasattr(x, "_as_flow") for x in nest.flatten(
+                [bound.args, bound.kwargs])):
+            concrete, tensors = self._concrete(args, kwargs)
+            if not concrete.is_inlined:
+                return concrete(tensors)
+        return _inlined(traceable(self._python_function, self._options["autograph"], is_requested=True), bound.args, bound.kwargs)
 
     @staticmethod
     def _is_taped():
@@ -144,62 +194,71 @@ class Function(Trackable):
         return bool(backprop._active.tapes)
 
     def _concrete(self, args, kwargs):
-        """Returns (the trace for these arguments, the arguments)."""
+        """Returns (the trace for these arguments, their tensors)."""
+        key = None
+        if self.input_signature is None:
+            if kwargs or len(args) != self._plain_count:
+                bound = bind_function_inputs(args, kwargs, self._function_type, self._default_values)
+                args, kwargs = bound.args, bound.kwargs
+            arguments = Arguments(args, kwargs)
+            key = None if arguments.is_special or self._typed else arguments.key()
+            concrete = self._cache.get(key)
+            if concrete is not None:
+                return concrete, arguments.tensors()
+        concrete, bound = self._found(args, kwargs)
+        if key is not None and not self._typed and not concrete.is_first:
+            self._cache[key] = concrete
+        return concrete, concrete.unpacked(bound)
+
+    def _found(self, args, kwargs):
+        """Returns (the trace for these arguments, the arguments as those of its type)."""
+        bound = bind_function_inputs(args, kwargs, self._function_type, self._default_values)
+        args, kwargs = bound.args, bound.kwargs
         if self.input_signature is not None:
-            arguments, specs = self._signed(args, kwargs)
+            described = (*self.input_signature, *args[len(self.input_signature):])
         else:
-            arguments = Arguments(*canonical(self._signature, args, kwargs))
-            specs = arguments.specs()
-        key = arguments.key()
-        self._calls += 1
-        concrete = self._cache.get((key, tuple(specs)))
+            described = args
+        captures = {key: from_value(closure()) for key, closure in self._typed.items()}
+        wanted, context = make_canonicalized_monomorphic_type(described, kwargs, captures, self._function_type)
+        with self._lock:
+            concrete = self._traces.lookup(wanted)
         if concrete is None:
-            self._warn_of_traces()
             with tracing.exclusive():
-                concrete = self._cache.get((key, tuple(specs))) or self._found_or_traced(arguments, key, specs)
-                self._cache[key, tuple(specs)] = concrete
-        return concrete, arguments
+                with self._lock:
+                    concrete = self._traces.lookup(wanted)
+                if concrete is None:
+                    if self._options["reduce_retracing"] and self.input_signature is None:
+                        wanted = self._traces.generalize(_ANYWHERE, wanted)
+                    concrete = self._traced(wanted, context, args, kwargs)
+                    if not concrete.is_first:
+                        with self._lock:
+                            self._traces.add(concrete)
+        return concrete, concrete.parameters.bind(*args, **kwargs)
 
-    def _found_or_traced(self, arguments, key, specs):
-        known = self._by_key.setdefault(key, [])
-        for concrete in known:
-            if concrete.covers(specs):
-                return concrete
-        if known and self._options["reduce_retracing"]:
-            specs = [spec.most_specific_common_supertype([other._without_tensor_names()]) or spec for spec, other in zip(specs, known[-1].specs)]
-        concrete = self._traced(arguments, specs)
-        known.append(concrete)
-        return concrete
-
-    def _traced(self, arguments, specs):
+    def _traced(self, wanted, context, args, kwargs):
+        bound, before = wanted.bind(*args, **kwargs), tracing.created_count()
         with tracing.creation_of_variables(self._may_create) as created:
-            concrete = self._trace_once(arguments, specs)
+            concrete = self._trace_once(wanted, context, bound)
+        concrete.is_first = tracing.created_count() > before  # in the trace of a caller, which traces again
         if created:  # the variables exist now: trace what the next calls will do
             with tracing.creation_of_variables(False):
-                concrete = self._trace_once(arguments, specs)
+                concrete = self._trace_once(wanted, context, bound)
         self._may_create = False
+        for one in concrete.traced.deferred:
+            if one.is_typed:
+                self._typed[one.key] = one.closure
         return concrete
 
-    def _warn_of_traces(self):
-        """Warns if more than four of the last calls were traced."""
-        self._recent = [number for number in self._recent if number > self._calls - _WATCHED] + [self._calls]
-        if len(self._recent) > _MANY and not self._is_warned:
-            self._is_warned = True
-            _log.warning(
-                "%d out of the last %d calls to %r triggered tf.function retracing. Tracing is expensive and the excessive number of tracings could be "
-                "due to (1) creating @tf.function repeatedly in a loop, (2) passing tensors with different shapes, (3) passing Python objects instead "
-                "of tensors. For (1), please define your @tf.function outside of the loop. For (2), @tf.function has reduce_retracing=True option that "
-                "can avoid unnecessary retracing.", len(self._recent), min(self._calls, _WATCHED), self._python_function)
-
-    def _trace_once(self, arguments, specs):
+    def _trace_once(self, wanted, context, bound):
         self._count += 1
-        return Concrete(self._python_function, arguments, specs, self._options["autograph"])
+        return Concrete(self._python_function, wanted, context, bound, self._options)
 
     def get_concrete_function(self, *args, **kwargs):
-        """Returns the function for arguments of these kinds: tensors, or TypeSpecs for them."""
+        """Returns the function for arguments of these types: tensors, or TypeSpecs for them."""
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
-        return ConcreteFunction(self._concrete(args, kwargs)[0])
+        with tracing.exclusive():
+            return self._found(args, kwargs)[0].face
 
     def experimental_get_tracing_count(self):
         """Returns how often the function was traced."""
@@ -207,14 +266,27 @@ class Function(Trackable):
 
     def pretty_printed_concrete_signatures(self, verbose=True):
         """Returns the arguments and results of all traces as text."""
-        return "\n\n".join(ConcreteFunction(c).pretty_printed_signature(verbose) for c in self._cache.values())
+        return "\n\n".join(c.face.pretty_printed_signature(verbose) for c in self._traces.values())
 
     def _list_all_concrete_functions(self):
-        return [ConcreteFunction(c) for c in dict.fromkeys(self._cache.values())]
+        return [c.face for c in self._traces.values()]
+
+    def _list_all_concrete_functions_for_serialization(self):
+        """Returns the traces that a SavedModel can describe; of those with the same arguments, one."""
+        if self.input_signature is not None:
+            return [self.get_concrete_function()]
+        seen = []
+        for function in self._list_all_concrete_functions():
+            signature = function.structured_input_signature
+            if not any(isinstance(x, UnknownArgument) for x in nest.flatten(list(signature))) and not any(
+                    is_same_structure(signature, other, check_values=True) for other in seen):
+                seen.append(signature)
+        return [self.get_concrete_function(*args, **kwargs) for args, kwargs in seen]
 
     def _trackable_children(self, save_type="checkpoint", **kwargs):
         """Returns the traces, which a SavedModel has and a checkpoint has not."""
-        return {} if save_type == "checkpoint" else {"trace_%d" % i: f for i, f in enumerate(self._list_all_concrete_functions())}
+        return {} if save_type == "checkpoint" else {
+            "trace_%d" % i: f for i, f in enumerate(self._list_all_concrete_functions_for_serialization())}
 
     def experimental_get_compiler_ir(self, *args, **kwargs):
         """Not supported: there is no XLA compiler."""
@@ -222,24 +294,6 @@ class Function(Trackable):
 
     def __repr__(self):
         return "<runnel.eager.def_function.Function for %r>" % (self._python_function,)
-
-    def _signed(self, args, kwargs):
-        """Returns (arguments as tensors, their TypeSpecs), according to the signature."""
-        if self._signature is not None:
-            args, kwargs = canonical(self._signature, args, kwargs)
-        wanted = list(self.input_signature)
-        if len(args) > len(wanted) and all(not isinstance(x, framework.Tensor) for x in args[len(wanted):]):
-            wanted += list(args[len(wanted):])  # arguments with defaults that the signature does not mention
-        if len(args) != len(wanted):
-            raise TypeError("%r takes %d arguments by its input_signature, but got %d" % (
-                getattr(self._python_function, "__name__", "f"), len(self.input_signature), len(args)))
-        tensors = as_signed(wanted, list(args))
-        arguments, specs = Arguments(tuple(tensors), {}), Arguments(tuple(wanted), {}).specs()
-        for own, spec in zip(arguments.specs(), specs):
-            if not spec._without_tensor_names().is_compatible_with(own._without_tensor_names()):
-                raise TypeError("Binding inputs to tf.function failed due to `Can not cast %r to %r`. Received args: %s and kwargs: %s for signature: %s." % (
-                    own, spec, tuple(args), kwargs, self.input_signature))
-        return arguments, specs
 
 
 def _unpickled(python_function, input_signature, options):
@@ -264,7 +318,7 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None, 
                                   experimental_autograph_options, experimental_attributes, experimental_relax_shapes)
     attributes = dict(experimental_attributes or {})
     if experimental_implements is not None:
-        attributes["api_implements"] = experimental_implements
+        attributes["_implements"] = experimental_implements
     reduces = reduce_retracing if experimental_relax_shapes is None else experimental_relax_shapes
     return Function(func, input_signature, autograph, reduces, jit_compile, attributes=attributes,
                     autograph_options=experimental_autograph_options)

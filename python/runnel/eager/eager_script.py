@@ -36,11 +36,14 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     """Returns an operation that calls a Python function with eager tensors and can be differentiated.
 
     Args:
-      func: takes one eager tensor per tensor of `inp` and returns tensors or values of the types `Tout`.
+      func: takes one eager tensor per tensor of `inp` and returns tensors or values of the types `Tout`. Without it, returns a decorator
+        that makes such operations of its calls.
       inp: a list of tensors.
       Tout: the type of the result, a list of types, or [] for no result.
       name: name of the operation.
     """
+    if func is None:
+        return lambda decorated: lambda *args: py_function(decorated, list(args), Tout, name)
     is_list = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(t) for t in Tout] if is_list else [dtypes.as_dtype(Tout)]
     if framework.executing_eagerly():

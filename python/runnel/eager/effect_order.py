@@ -21,13 +21,20 @@ _RANDOM = frozenset(("Multinomial", "ParameterizedTruncatedNormal", "TruncatedNo
 _STATEFUL_CALLS = frozenset(("StatefulPartitionedCall", "If", "While", "Case", "For", "RemoteCall"))
 _STATELESS_CALLS = frozenset(("PartitionedCall", "StatelessIf", "StatelessWhile", "StatelessCase"))
 _FORWARDING = frozenset(("Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"))
+# Operations that must run, but in no order.
+MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS = frozenset((
+    "DynamicEnqueueTPUEmbeddingArbitraryTensorBatch", "EnqueueTPUEmbeddingArbitraryTensorBatch", "EnqueueTPUEmbeddingIntegerBatch",
+    "EnqueueTPUEmbeddingRaggedTensorBatch", "EnqueueTPUEmbeddingSparseBatch", "EnqueueTPUEmbeddingSparseTensorBatch", "InfeedEnqueue",
+    "InfeedEnqueueTuple"))
 _WORLD = ""  # among the names of resources: all that is outside the graph
 
 
 def is_stateful(op):
     """Tells whether it matters how often or when the operation runs."""
-    function = None if op.type in _QUIET else getattr(raw_ops, op.type, None)
-    return function is not None and function.is_stateful
+    if op.type in _QUIET:
+        return False
+    function = getattr(raw_ops, op.type, None)
+    return op.op_def.is_stateful if function is None else function.is_stateful
 
 
 class _Level:
@@ -176,6 +183,8 @@ class EffectOrder:
         self._top = _Level()
         self._holders = {}  # name of a conditional's predicate, or context of a loop -> its unit
         self._waits = {}    # unit -> the units that it waits for
+        self._units = {}    # operation -> its unit
+        self._free = []     # units that are not in the order
         self.last = []
 
     def __enter__(self):
@@ -189,7 +198,22 @@ class EffectOrder:
                 unit.delay(_done(waits))
             for holder in self._holders.values():
                 holder.close()
-            self.last = _done(self._top.effects())
+            self.last = _done(dict.fromkeys([*self._top.effects(), *self._free]))
+
+    def run_independently(self, op):
+        """Lets an operation run without waiting for others, and others without waiting for it. It still runs before `last`."""
+        unit = self._units.get(op)
+        if unit is None:
+            raise ValueError("The operation %s has no side effects that are in order." % op.name)
+        before = self._waits.pop(unit, {})
+        for waits in self._waits.values():
+            if waits.pop(unit, None):
+                waits.update(before)
+        self._free = [*self._free, unit]
+
+    def ordered(self):
+        """Returns the operations that touch something outside of their tensors."""
+        return list(self._units)
 
     def after_all(self, tensors):
         """Returns the tensors, available after all side effects."""
@@ -201,6 +225,7 @@ class EffectOrder:
         if not touched:
             return
         unit, context = _Single(op), op._get_control_flow_context()
+        self._units[op] = unit
         while context is not None and context is not self._base:
             holder = self._holder(context)
             if holder is None:
@@ -212,6 +237,9 @@ class EffectOrder:
 
     def _place(self, unit, level, touched):
         waits = level.place(unit, touched)
+        for free in self._free:
+            if free in waits:
+                waits.remove(free)
         if waits:
             self._waits.setdefault(unit, {}).update(dict.fromkeys(waits))
 
@@ -251,6 +279,8 @@ def _touched_by(op):
     stateful = is_stateful(op)
     if not stateful and op.type not in _STATELESS_CALLS:
         return {}
+    if op.type in MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS:
+        return {"operation " + op.name: False}
     roots = {}
     for x in op.inputs:
         if x.dtype == dtypes.resource:

@@ -10,14 +10,17 @@ import re
 import threading
 import weakref
 
-from runnel import _core, dtypes, nest, raw_ops
+from runnel import _core, nest, raw_ops
 from runnel.core.convert import convert_to_tensor
-from runnel.core.framework import Graph, executing_eagerly, get_default_graph
+from runnel.core.framework import Graph, Tensor, executing_eagerly, get_default_graph
 from runnel.eager.effect_order import EffectOrder
+from runnel.eager.func_graph import FuncGraph
+from runnel.functions.trace_values import InternalPlaceholderContext
 
 _numbers = itertools.count()
 _library = None  # in eager execution: the graph that also holds the eager context's functions
 _shared: set = set()  # names of the functions that the eager context has
+_traced: set = set()  # names of the library's functions that are traces, and of those that they call
 
 
 def _eager_library():
@@ -29,11 +32,17 @@ def _eager_library():
     return _library
 
 
+def is_library(graph):
+    """Tells whether a graph is the one that holds the eager context's functions."""
+    return graph is _library
+
+
 def forget_library():
     """The eager context is a new one, which has no functions."""
     global _library
     _library = None
     _shared.clear()
+    _traced.clear()
 
 
 class _Helper(threading.local):
@@ -56,65 +65,35 @@ def _share():
         _shared.add(name)
 
 
+def make_callable(graph, traced):
+    """Adds a traced function, and those that it calls, to the library of a graph that calls it."""
+    known = graph._scopes.setdefault(__name__, set())
+    missing = traced.functions - known
+    if missing:
+        for name, definition in _core.functions_of(_library, _traced - missing).items():
+            if name in missing:
+                _core.add_function_def(graph, definition)
+        known.update(missing)
+
+
 def eager_functions():
     """Returns {name: serialized FunctionDef} of the eager context's functions."""
     return _core.functions_of(_eager_library())
 
 
-def add_eager_functions(definitions):
-    """Adds FunctionDefs to the eager context; they may call each other."""
+def visible_functions():
+    """Returns {name: serialized FunctionDef} of the functions that a call finds here: the eager context's or the graph's."""
+    return eager_functions() if executing_eagerly() else _core.functions_of(get_default_graph())
+
+
+def add_functions(definitions):
+    """Adds FunctionDefs to the eager context, or to the graph; they may call each other."""
+    is_eager = executing_eagerly()
+    library = _eager_library() if is_eager else get_default_graph()
     for definition in definitions:
-        _core.add_function_def(_eager_library(), definition)
-    _share()
-
-
-class Body(Graph):
-    """The graph of a function under construction."""
-
-    def __init__(self, outer):
-        super().__init__()
-        self.outer = outer
-        self.captured = []  # tensors of the surrounding graph
-        self.standing = []  # the arguments of this graph that stand for them
-        self._inner = {}    # id of a captured tensor -> the argument that stands for it
-        self.arguments = []
-        self.actual = []    # the tensors for which they stand in the first call
-        self.seed = outer.seed
-        self._building_function = True
-        self.outer_graph = None if outer is _library else outer
-        self._capture = self._take
-
-    def _take(self, tensor):
-        if tensor.graph is self:
-            return tensor
-        found = self._inner.get(id(tensor))
-        if found is None:
-            if tensor.graph is not self.outer and tensor.op is not None and isinstance(self.outer, Body):
-                tensor_outside = self.outer._take(tensor)
-            else:
-                tensor_outside = tensor
-            with self.as_default(), self.control_dependencies(None):
-                found = raw_ops.Placeholder(dtype=tensor.dtype.base_dtype, shape=tensor.shape,
-                                            name="captured_%d" % len(self.captured))
-            if tensor.dtype == dtypes.resource:
-                _describe_handle(found, tensor)
-            self._inner[id(tensor)] = found
-            self.standing.append(found)
-            self.captured.append(tensor_outside)
-        return found
-
-
-def _describe_handle(standing, handle):
-    """Tells shape functions and gradient rules what is behind the argument that stands for the handle of a variable."""
-    from runnel.core.protobuf import message_class
-    from runnel.ops.resource_variable import variable_of
-    variable = variable_of(handle)
-    if variable is None or variable.shape.ndims is None:
-        return
-    data = message_class("CppShapeInferenceResult")().handle_data
-    data.is_set = True
-    data.shape_and_type.add(dtype=variable.dtype.as_datatype_enum, shape=variable.shape.as_proto())
-    standing._set_handle_data(data.SerializeToString())
+        _core.add_function_def(library, definition)
+    if is_eager:
+        _share()
 
 
 class _Creation(threading.local):
@@ -124,6 +103,11 @@ class _Creation(threading.local):
 
 
 _creation = _Creation()
+
+
+def created_count():
+    """Returns how many variables the trace that is under way has created."""
+    return len(_creation.current[1]) if _creation.current else 0
 
 
 @contextlib.contextmanager
@@ -163,7 +147,8 @@ def lifted(tensor):
         seen.add(op)
         pending += [x.op for x in op.inputs] + list(op.control_inputs)
     inputs = [(x, value) for x, value in zip(body.arguments + body.standing, body.actual + body.captured) if x.op in seen]
-    if any(x.op in seen and not isinstance(value, _core.EagerTensor) for x, value in inputs):
+    inputs = [(x, lifted(value) if _is_inside(value) else value) for x, value in inputs]
+    if any(not isinstance(value, _core.EagerTensor) for _, value in inputs):
         raise ValueError("Unable to lift tensor %r: the initial value of a variable that a tf.function creates depends on an argument without a "
                          "value" % tensor)
     # Only what the tensor depends on: the rest of the body may have side effects.
@@ -181,6 +166,11 @@ def lifted(tensor):
     return raw_ops.StatefulPartitionedCall(args=[value for _, value in inputs], Tout=[tensor.dtype], f=name)[0]
 
 
+def _is_inside(value):
+    """Tells whether a value is a tensor of a function under construction."""
+    return isinstance(value, Tensor) and isinstance(value._graph, FuncGraph)
+
+
 _symbols = None
 
 
@@ -188,22 +178,38 @@ def symbolic_graph():
     """In eager execution: returns the graph of tensors without values, which describes models."""
     global _symbols
     if _symbols is None:
-        _symbols = Body(_eager_library())
+        _symbols = FuncGraph("symbols", outer=_eager_library())
     return _symbols
 
 
-class Traced:
-    """A function of the library: its `name`, the tensors it captures (`captured`), and the form of its results."""
+def is_symbolic(graph):
+    """Tells whether a graph is the one of `symbolic_graph`."""
+    return graph is _symbols
 
-    def __init__(self, name, graph, structure, results, has_effects):
-        captured = list(graph.captured)
+
+class Traced:
+    """A function of the library: its `name`, the tensors it captures (`captured`), and the form of its results.
+
+    `functions` are the names of the functions that a graph needs to call it: its own, and those of the functions that it calls.
+    """
+
+    def __init__(self, name, graph, structure, results, has_effects, functions=()):
         self.graph = graph
         self.name = name
-        self.captured = captured
+        self.functions = frozenset((name, *functions))
+        self.is_shared = False  # the eager context is known to have it
+        self.captured = list(graph.captured)
+        self.deferred = list(graph.deferred.values())  # captures that each call computes
         self.structure = structure
         self.dtypes = [x.dtype for x in results]
         self.shapes = [x.shape for x in results]
         self.has_effects = has_effects  # known only if traced with `in_order`
+
+    def share(self):
+        """Sees to it that the eager context has the function."""
+        if not self.is_shared:
+            _share()
+            self.is_shared = True
 
     @property
     def attr(self):
@@ -214,40 +220,66 @@ class Traced:
         return value
 
 
-def trace(fn, specs, stem, in_order=False, names=(), actual=()):
+def trace(fn, specs, stem, in_order=False, names=(), actual=(), attributes=None):
     """Traces `fn` with arguments of (type, shape) `specs` into a function of the current graph.
 
     With `in_order`, side effects run in program order and all before the function returns; otherwise only those run that
     its results depend on. `names` are those of the arguments, or None. `actual` are the
     arguments of the call for which it is traced, if there is one.
     """
-    with exclusive():
-        return _trace(fn, specs, stem, in_order, names, actual)
-
-
-def _trace(fn, specs, stem, in_order, names, actual):
-    is_eager = executing_eagerly()
-    outer = _eager_library() if is_eager else get_default_graph()
-    body = Body(outer)
-    body.actual = list(actual)
-    order = EffectOrder(body)
-    with body.as_default():
+    def arguments(body):
         for index, (dtype, shape) in enumerate(specs):
             own = names[index] if index < len(names) and names[index] else "arg%d" % index
             body.arguments.append(raw_ops.Placeholder(dtype=dtype, shape=shape, name=re.sub("[^A-Za-z0-9_.]", "_", own).lstrip("_.") or "arg"))
+        return lambda: fn(*body.arguments)
+
+    with exclusive():
+        return _trace(arguments, stem, in_order, actual, attributes)
+
+
+def trace_typed(fn, function_type, variables, stem, actual=(), in_order=True, attributes=None):
+    """Traces `fn(bound arguments)` for arguments of a FunctionType.
+
+    `variables` are {number: variable} of those among them, `attributes` {name: serialized AttrValue} of the FunctionDef.
+    """
+    def arguments(body):
+        bound = function_type.placeholder_arguments(InternalPlaceholderContext(body, variables))
+        body.arguments = [x if x._graph is body else body.as_argument(x) for x in function_type.unpack_inputs(bound)]
+        return lambda: fn(bound)
+
+    with exclusive():
+        return _trace(arguments, stem, in_order, actual, attributes)
+
+
+def _trace(make_arguments, stem, in_order, actual, attributes=None):
+    is_eager, library = executing_eagerly(), _eager_library()
+    outer = library if is_eager else get_default_graph()
+    body = FuncGraph(stem.removeprefix("__inference_"), outer=outer)
+    body.actual = list(actual)
+    order = EffectOrder(body)
+    with body.as_default():
+        run = make_arguments(body)
         with order if in_order else contextlib.nullcontext():
-            result = fn(*body.arguments)
+            result = run()
             flat = [convert_to_tensor(x) for x in nest.flatten(result)]
-        flat = [x if x.graph is body else body._take(x) for x in flat]
+        flat = [x if x._graph is body else body._take(x) for x in flat]
         if order.last:
             flat = order.after_all(flat or [convert_to_tensor(False)])
         # A function cannot return an argument directly.
         flat = [raw_ops.Identity(input=x) if x.op.type == "Placeholder" else x for x in flat]
+        body.run_exit_callbacks()
     name = "%s_%d" % (stem, next(_numbers))
-    for definition in _core.functions_of(body).values():
-        _core.add_function_def(outer, definition)
-    _core.define_function(outer, name, body, body.arguments + body.standing, flat, None)
+    called = _core.functions_of(body)
+    for definition in called.values():
+        _core.add_function_def(library, definition)
+    deferred = [x for one in body.deferred.values() for x in one.tensors]
+    body.inputs, body.outputs = body.arguments + body.standing + deferred, flat
+    body.control_outputs = list(order.last)
+    _core.define_function(library, name, body, body.inputs, flat, None, body.control_outputs, attributes or {})
+    traced = Traced(name, body, result, flat, bool(order.last), called)
+    _traced.update(traced.functions)
     if is_eager:
-        _share()
-    body.inputs, body.outputs = body.arguments + body.standing, flat
-    return Traced(name, body, result, flat, bool(order.last))
+        traced.share()
+    else:
+        make_callable(outer, traced)
+    return traced

@@ -1,6 +1,7 @@
 """tf.experimental.numpy.experimental_enable_numpy_behavior: NumPy's rules for all tensors of the process."""
 
 import runnel as tf
+from runnel.experimental_numpy import promotion_modes
 from runnel.core.framework import Tensor
 from runnel.experimental_numpy import indexing, products, promotion, reductions, shapes
 from runnel.experimental_numpy.elementwise import FUNCTIONS, around, clip
@@ -47,14 +48,11 @@ def experimental_enable_numpy_behavior(prefer_float32=False, dtype_conversion_mo
 
     Args:
       prefer_float32: whether Python's floats become float32 instead of float64.
-      dtype_conversion_mode: "legacy": NumPy's promotion. Other modes are not supported.
+      dtype_conversion_mode: "legacy": NumPy's promotion. "safe", "all": promotion with weak types (promotion_modes.py).
     """
-    if dtype_conversion_mode not in ("legacy", "off", "all", "safe"):
-        raise ValueError("Unsupported dtype conversion mode: %r" % (dtype_conversion_mode,))
-    if dtype_conversion_mode in ("all", "safe"):
-        raise NotImplementedError("dtype_conversion_mode=%r is not supported; 'legacy' and 'off' are" % dtype_conversion_mode)
+    promotion_modes.set_dtype_conversion_mode(dtype_conversion_mode)
     promotion.set_prefer_float32(prefer_float32)
-    skipped = {"__%s%s__" % (r, n) for r in ("", "r") for n in _OPERATORS} if dtype_conversion_mode == "off" else ()
+    skipped = {"__%s%s__" % (r, n) for r in ("", "r") for n in _OPERATORS} if dtype_conversion_mode != "legacy" else ()
     for name, value in _methods().items():
         if name not in skipped:
             setattr(Tensor, name, value)

@@ -4,7 +4,7 @@ from runnel._namespace import namespace
 
 __getattr__, __dir__, __all__ = namespace(
     __name__,
-    "image.boxes: combined_non_max_suppression draw_bounding_boxes extract_glimpse extract_patches non_max_suppression "
+    "image.boxes: combined_non_max_suppression draw_bounding_boxes extract_glimpse extract_patches generate_bounding_box_proposals non_max_suppression "
     "non_max_suppression_overlaps non_max_suppression_padded non_max_suppression_with_scores sample_distorted_bounding_box",
     "image.codecs: decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_jxl decode_png decode_webp encode_jpeg encode_png "
     "extract_jpeg_shape is_jpeg",

@@ -49,6 +49,14 @@ def non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshol
         return result[0], result[1]
 
 
+def generate_bounding_box_proposals(scores, bbox_deltas, image_info, anchors, nms_threshold=0.7, pre_nms_topn=6000, min_size=16,
+                                    post_nms_topn=300, name=None):
+    """Returns (boxes, their scores) of the best anchors, moved by `bbox_deltas`. As in TensorFlow, there is no kernel for CPUs."""
+    return raw_ops.GenerateBoundingBoxProposals(
+        scores=scores, bbox_deltas=bbox_deltas, image_info=image_info, anchors=anchors, nms_threshold=nms_threshold,
+        pre_nms_topn=pre_nms_topn, min_size=min_size, post_nms_topn=post_nms_topn, name=name)
+
+
 def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"),
                                pad_to_max_output_size=False, name=None):
     """Returns (indices, number) of the best boxes; with `pad_to_max_output_size`, the indices are padded with zeros."""

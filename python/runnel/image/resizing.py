@@ -49,6 +49,9 @@ def resize_images(images, size, method=ResizeMethod.BILINEAR, align_corners=Fals
     """Resizes images to [height, width]. The result is float unless pixels are only copied."""
     from runnel.core.convert import evaluated_value
     method = _NAMED.get(method, method)
+    if hasattr(images, "ragged_rank"):
+        from runnel.ragged import ragged_images
+        return ragged_images.resize(resize_images, images, size, method, align_corners=align_corners, preserve_aspect_ratio=preserve_aspect_ratio)
     with name_scope(name, "resize", [images, size]):
         batch, is_one = _four(images)
         size = convert_to_tensor(size, dtypes.int32, name="size")

@@ -50,6 +50,9 @@ def resize(images, size, method=ResizeMethod.BILINEAR, preserve_aspect_ratio=Fal
       antialias: whether pixels are averaged when an image shrinks.
       name: name of the scope of the new operations.
     """
+    if hasattr(images, "ragged_rank"):
+        from runnel.ragged import ragged_images
+        return ragged_images.resize(resize, images, size, method, preserve_aspect_ratio=preserve_aspect_ratio, antialias=antialias)
     with name_scope(name, "resize", [images, size]):
         batch, is_one = resizing._four(images)
         size = convert_to_tensor(size, dtypes.int32, name="size")

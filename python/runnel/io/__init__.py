@@ -14,4 +14,7 @@ __getattr__, __dir__, __all__ = namespace(
     "decode_jpeg=image.decode_jpeg decode_jxl=image.decode_jxl decode_png=image.decode_png decode_webp=image.decode_webp "
     "encode_jpeg=image.encode_jpeg encode_png=image.encode_png "
     "extract_jpeg_shape=image.extract_jpeg_shape is_jpeg=image.is_jpeg",
+    "ops.late_ops: decode_proto encode_proto",
+    "io.ragged_features: RaggedFeature",
+    "io.parsing_ops: parse_sequence_example",
 )

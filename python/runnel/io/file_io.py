@@ -31,7 +31,8 @@ def _path(path):
 class GFile:
     """A file, opened at its first use."""
 
-    def __init__(self, name, mode="r"):
+    def __init__(self, name, mode="r", encoding="utf-8"):
+        self._encoding = encoding
         if mode not in ("r", "w", "a", "r+", "w+", "a+", "rb", "wb", "ab", "rb+", "wb+", "ab+", "r+b", "w+b", "a+b"):
             raise errors.InvalidArgumentError(None, None, "mode is not 'r' or 'w' or 'a'")
         self._name = _path(name)
@@ -49,7 +50,7 @@ class GFile:
     def _open(self):
         if self._file is None:
             with _errors(self._name):
-                self._file = any_files.open(self._name, self._mode, **({} if "b" in self._mode else {"encoding": "utf-8"}))
+                self._file = any_files.open(self._name, self._mode, **({} if "b" in self._mode else {"encoding": self._encoding}))
         return self._file
 
     def _check(self, letters):
@@ -59,6 +60,8 @@ class GFile:
 
     def read(self, n=-1):
         self._check("r+")
+        if n < -1:
+            raise errors.InvalidArgumentError(None, None, "Negative number of bytes to read: %d" % n)
         return self._open().read(n)
 
     def write(self, file_content):
@@ -80,7 +83,19 @@ class GFile:
         return self._open().readlines()
 
     def seek(self, offset=None, whence=0, position=None):
-        self._open().seek(position if offset is None else offset, whence)
+        if (offset is None) == (position is None):
+            raise TypeError("seek(): offset argument required" if offset is None else
+                            "seek(): offset and position may not be set simultaneously.")
+        stream, offset = self._open(), position if offset is None else offset
+        if whence == 1:  # text files of Python seek from their beginning only
+            offset, whence = stream.tell() + offset, 0
+        elif whence == 2 and "b" not in self._mode:
+            offset, whence = self.size() + offset, 0
+        if whence not in (0, 2):
+            raise errors.InvalidArgumentError(None, None, "Invalid whence argument: %d. Valid values are 0, 1, or 2." % whence)
+        if offset < 0 and whence == 0:
+            raise errors.InvalidArgumentError(None, None, "Negative offset to seek to: %d" % offset)
+        stream.seek(offset, whence)
 
     def tell(self):
         return self._open().tell()
@@ -118,6 +133,22 @@ class GFile:
 
     def __exit__(self, *exc):
         self.close()
+
+
+class FileIO(GFile):
+    """A file, as TensorFlow's inner path tensorflow.python.lib.io.file_io has it: writing goes to the file at once."""
+
+    def _open(self):
+        if self._file is None and self._mode.startswith("r+") and not exists(self._name):
+            write_string_to_file(self._name, "")
+        return super()._open()
+
+    def write(self, file_content):
+        place = self._open().tell() if "+" in self._mode else None  # reading goes on where it was
+        super().write(file_content)
+        self.flush()
+        if place is not None and not self._mode.startswith("a"):
+            self._open().seek(place)
 
 
 FileStatistics = collections.namedtuple("FileStatistics", ["length", "mtime_nsec", "is_directory"])
@@ -189,6 +220,11 @@ def glob(pattern):
     return [path for one in patterns for path in sorted(any_files.glob(_path(one)))]
 
 
+def walk_in_order(top, in_order=True):
+    """Does what `walk` does; the name of 1.x."""
+    return walk(top, in_order)
+
+
 def walk(top, topdown=True, onerror=None):
     """Yields (folder, subfolders, files) of a tree."""
     top = _path(top)
@@ -214,8 +250,9 @@ def stat(path):
 
 
 def join(path, *paths):
-    """Joins parts of a path."""
-    return os.path.join(_path(path), *[_path(p) for p in paths])
+    """Joins parts of a path. After a scheme alone ("ram://") no "/" is added."""
+    first, *rest = (os.fsdecode(part) for part in (path, *paths))
+    return first + os.path.join(*rest) if first.endswith("://") and rest else os.path.join(first, *rest)
 
 
 def read_file_to_string(filename, binary_mode=False):
@@ -228,6 +265,55 @@ def write_string_to_file(filename, file_content):
     """Writes a string to a file."""
     with GFile(filename, "w") as stream:
         stream.write(file_content)
+
+
+def atomic_write_string_to_file(filename, contents, overwrite=True):
+    """Writes a string to a file: readers see the whole of it, or what was there before."""
+    path = _path(filename)
+    temporary = path if any_files.has_scheme(path) else "%s.tmp%d" % (path, os.getpid())
+    write_string_to_file(temporary, contents)
+    if temporary != path:
+        try:
+            rename(temporary, path, overwrite)
+        except errors.OpError:
+            remove(temporary)
+            raise
+
+
+def _blocks(path, size):
+    with GFile(path, "rb") as stream:
+        while True:
+            block = stream.read(size)
+            if not block:
+                return
+            yield block
+
+
+def filecmp(filename_a, filename_b):
+    """Tells whether two files have the same contents."""
+    import itertools
+    if stat(filename_a).length != stat(filename_b).length:
+        return False
+    return all(a == b for a, b in itertools.zip_longest(_blocks(filename_a, 1 << 24), _blocks(filename_b, 1 << 24)))
+
+
+def file_crc32(filename, block_size=1 << 24):
+    """Returns the checksum of a file, in hexadecimal."""
+    import zlib
+    crc = 0
+    for block in _blocks(filename, block_size):
+        crc = zlib.crc32(block, crc)
+    return hex(crc & 0xFFFFFFFF)
+
+
+def has_atomic_move(path):
+    """Tells whether files of this file system are moved at once."""
+    return not any_files.has_scheme(_path(path)) or str(path).startswith("ram://")
+
+
+def get_registered_schemes():
+    """Returns the schemes of paths that can be opened."""
+    return ["", "file", "ram"]
 
 
 file_exists, is_directory, delete_file, delete_recursively = exists, isdir, remove, rmtree

@@ -88,3 +88,10 @@ class IdentityReader(ReaderBase):
 
     def __init__(self, name=None):
         super().__init__(_ops.IdentityReaderV2(name=name), supports_serialize=True)
+
+
+class LMDBReader(ReaderBase):
+    """A reader of LMDB databases. As in TensorFlow, reading fails: there is no such kernel any more."""
+
+    def __init__(self, name=None, options=None):
+        super().__init__(_ops.LMDBReader(name=name))

@@ -23,13 +23,27 @@ class TFRecordOptions:
 
     compression_type_map = {0: "", 1: "ZLIB", 2: "GZIP"}
 
-    def __init__(self, compression_type=None, **kwargs):
-        if isinstance(compression_type, int):
-            compression_type = self.compression_type_map[compression_type]
-        elif isinstance(compression_type, TFRecordOptions):
+    def __init__(self, compression_type=None, flush_mode=None, input_buffer_size=None, output_buffer_size=None, window_bits=None,
+                 compression_level=None, compression_method=None, mem_level=None, compression_strategy=None):
+        if isinstance(compression_type, TFRecordOptions):
             compression_type = compression_type.compression_type
+        if compression_type in self.compression_type_map:
+            compression_type = self.compression_type_map[compression_type]
+        if (compression_type or "") not in ("", "ZLIB", "GZIP"):
+            raise ValueError("Not a valid compression_type: \"%s\"" % (compression_type,))
         self.compression_type = compression_type or ""
-        self.compression_level = kwargs.get("compression_level")
+        self.flush_mode, self.input_buffer_size, self.output_buffer_size = flush_mode, input_buffer_size, output_buffer_size
+        self.window_bits, self.compression_level, self.compression_method = window_bits, compression_level, compression_method
+        self.mem_level, self.compression_strategy = mem_level, compression_strategy
+
+    def _compressor(self):
+        """Returns zlib's object that compresses in this way; None if nothing is compressed."""
+        if not self.compression_type:
+            return None
+        bits = (self.window_bits or 15) + (16 if self.compression_type == "GZIP" else 0)
+        return zlib.compressobj(
+            -1 if self.compression_level is None else self.compression_level, self.compression_method or zlib.DEFLATED, bits,
+            self.mem_level or zlib.DEF_MEM_LEVEL, self.compression_strategy or zlib.Z_DEFAULT_STRATEGY)
 
     @classmethod
     def get_compression_type_string(cls, options):
@@ -39,10 +53,7 @@ class TFRecordOptions:
 
 def _bits(options):
     """Returns zlib's window bits for a compression, or None."""
-    name = TFRecordOptions.get_compression_type_string(options)
-    if name not in ("", "ZLIB", "GZIP"):
-        raise ValueError("Not a valid compression_type: \"%s\"" % name)
-    return {"": None, "ZLIB": 15, "GZIP": 31}[name]
+    return {"": None, "ZLIB": 15, "GZIP": 31}[TFRecordOptions.get_compression_type_string(options)]
 
 
 class TFRecordWriter:
@@ -53,18 +64,21 @@ class TFRecordWriter:
             self._file = any_files.open(os.fspath(path), "wb")
         except OSError as error:
             raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
-        bits = _bits(options)
-        level = options.compression_level if isinstance(options, TFRecordOptions) else None
-        self._zip = None if bits is None else zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, bits)
+        self._zip = (options if isinstance(options, TFRecordOptions) else TFRecordOptions(options))._compressor()
 
     def write(self, record):
         """Appends a record, bytes."""
+        self._check_open()
         if isinstance(record, str):
             record = record.encode("utf-8")
         length = struct.pack("<Q", len(record))
         data = b"".join((length, struct.pack("<I", _core.masked_crc32c(length)), record,
                          struct.pack("<I", _core.masked_crc32c(record))))
         self._put(data if self._zip is None else self._zip.compress(data))
+
+    def _check_open(self):
+        if self._file.closed:
+            raise errors.FailedPreconditionError(None, None, "Writer not initialized or previously closed")
 
     def _put(self, data, flushes=False):
         try:
@@ -77,6 +91,7 @@ class TFRecordWriter:
 
     def flush(self):
         """Writes buffered records."""
+        self._check_open()
         self._put(b"" if self._zip is None else self._zip.flush(zlib.Z_SYNC_FLUSH), flushes=True)
 
     def close(self):
@@ -95,49 +110,121 @@ class TFRecordWriter:
         self.close()
 
 
-def tf_record_iterator(path, options=None):
-    """Yields the records of a file."""
-    bits = _bits(options)
-    try:
-        stream = any_files.open(os.fspath(path), "rb")
-    except OSError as error:
-        raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
-    with stream:
-        source = stream if bits is None else _Inflated(stream, bits)
-        offset = 0
-        while True:
-            header = source.read(12)
-            if not header:
-                return
-            if len(header) < 12:
-                raise errors.DataLossError(None, None, "truncated record at %d; %s" % (offset, os.fspath(path)))
-            length, check = struct.unpack("<QI", header)
-            if _core.masked_crc32c(header[:8]) != check:
-                raise errors.DataLossError(None, None, "corrupted record at %d; %s" % (offset, os.fspath(path)))
-            # Reject a length beyond the file's end before allocating memory for it.
-            is_short = bits is None and length + 4 > any_files.stat(os.fspath(path))[0] - offset - 12
-            body = b"" if is_short else source.read(length + 4)
-            if len(body) < length + 4:
-                raise errors.DataLossError(None, None, "truncated record at %d; %s" % (offset, os.fspath(path)))
-            if _core.masked_crc32c(body[:length]) != struct.unpack("<I", body[length:])[0]:
-                raise errors.DataLossError(None, None, "corrupted record at %d; %s" % (offset, os.fspath(path)))
-            offset += length + 16
-            yield body[:length]
+class _Source:
+    """The bytes of a file, plain or inflated, of which what was not taken stays for the next attempt: files grow while they are read."""
 
-
-class _Inflated:
-    """Reads a compressed file."""
-
-    def __init__(self, stream, bits):
-        self._stream = stream
-        self._zip = zlib.decompressobj(bits)
+    def __init__(self, path, bits, offset=0):
+        self.path, self.offset = path, offset
+        try:
+            self._stream = any_files.open(path, "rb")
+        except OSError as error:
+            raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
+        self._zip = None if bits is None else zlib.decompressobj(bits)
         self._data = b""
+        if self._zip is None:
+            self._stream.seek(offset)
+        elif offset:
+            self.peek(offset)
+            self._data = self._data[offset:]
 
-    def read(self, size):
+    def peek(self, size):
+        """Returns the next `size` bytes, or fewer if the file ends."""
         while len(self._data) < size:
-            block = self._stream.read(1 << 16)
+            block = self._stream.read(size - len(self._data) if self._zip is None else 1 << 16)
             if not block:
                 break
-            self._data += self._zip.decompress(block)
-        out, self._data = self._data[:size], self._data[size:]
-        return out
+            self._data += block if self._zip is None else self._zip.decompress(block)
+        return self._data[:size]
+
+    def has(self, size):
+        """Tells whether a plain file is that long from here on, so that no memory is asked for what is not there."""
+        return self._zip is not None or size <= any_files.stat(self.path)[0] - self.offset
+
+    def take(self, size):
+        self._data, self.offset = self._data[size:], self.offset + size
+
+    def close(self):
+        self._stream.close()
+
+
+def _next_record(source):
+    """Returns the next record, or None at the end of the file. An error leaves the source where it was."""
+    header, at = source.peek(12), (source.offset, source.path)
+    if not header:
+        return None
+    if len(header) < 12:
+        raise errors.DataLossError(None, None, "truncated record at %d; %s" % at)
+    length, check = struct.unpack("<QI", header)
+    if _core.masked_crc32c(header[:8]) != check:
+        raise errors.DataLossError(None, None, "corrupted record at %d; %s" % at)
+    body = source.peek(length + 16)[12:] if source.has(length + 16) else b""
+    if len(body) < length + 4:
+        raise errors.DataLossError(None, None, "truncated record at %d; %s" % at)
+    if _core.masked_crc32c(body[:length]) != struct.unpack("<I", body[length:])[0]:
+        raise errors.DataLossError(None, None, "corrupted record at %d; %s" % at)
+    source.take(length + 16)
+    return body[:length]
+
+
+class _RecordIterator:
+    """The records of a file. At the end of the file, or of what is whole, the next call looks again."""
+
+    def __init__(self, path, bits):
+        self._path, self._bits = path, bits
+        self._source = _Source(path, bits)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        record = None if self._source is None else _next_record(self._source)
+        if record is None:
+            raise StopIteration
+        return record
+
+    def close(self):
+        """Closes the file."""
+        if self._source is not None:
+            self._offset = self._source.offset
+            self._source.close()
+            self._source = None
+
+    def reopen(self):
+        """Opens the file again, which may be another one of that name, at the place where reading was."""
+        self.close()
+        self._source = _Source(self._path, self._bits, self._offset)
+
+    def __del__(self):
+        if getattr(self, "_source", None) is not None:
+            self._source.close()
+
+
+def tf_record_iterator(path, options=None):
+    """Returns an iterator of the records of a file."""
+    return _RecordIterator(os.fspath(path), _bits(options))
+
+
+class tf_record_random_reader:  # noqa: N801
+    """Reads the records of a file that is not compressed by their offsets."""
+
+    def __init__(self, path):
+        self._path = os.fspath(path)
+        _Source(self._path, None).close()
+        self._is_closed = False
+
+    def read(self, offset):
+        """Returns (the record at an offset, the offset of the next record)."""
+        if self._is_closed:
+            raise errors.FailedPreconditionError(None, None, "Random TFRecord Reader is closed.")
+        source = _Source(self._path, None, offset)
+        try:
+            record = _next_record(source)
+        finally:
+            source.close()
+        if record is None:
+            raise IndexError("Out of range at reading offset %d" % offset)
+        return record, source.offset
+
+    def close(self):
+        """Closes the reader."""
+        self._is_closed = True

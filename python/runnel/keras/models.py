@@ -8,10 +8,11 @@ from runnel.core.framework import Tensor, executing_eagerly
 from runnel.keras import layers as _layers
 from runnel.keras.custom_objects import custom_object_scope
 from runnel.keras.metrics import snake_case
+from runnel.core.attribute_tracking import AttributeTrackable
 from runnel.keras.training import Trainable
 
 
-class Model(Trainable):
+class Model(AttributeTrackable, Trainable):
     """A model from inputs to outputs: Model(inputs, outputs), or a subclass with `call`."""
 
     _is_keras = True  # a model may be a layer of another model
@@ -233,10 +234,11 @@ class Model(Trainable):
 
     # tf.saved_model.save calls these methods.
 
-    def _saved_children(self):
-        from runnel.saved_model.object_saving import held_by
-        rows = [row for row in held_by(self) if row[0] not in ("inputs", "outputs")]
-        return rows + [("layers", self.layers), ("variables", list(self.variables)), ("trainable_variables", list(self.trainable_variables))]
+    def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
+        rows = {name: child for name, child in super()._trackable_children(save_type, **kwargs).items() if name not in ("inputs", "outputs")}
+        if save_type == "savedmodel":
+            rows.update(layers=self.layers, variables=list(self.variables), trainable_variables=list(self.trainable_variables))
+        return rows
 
     def _default_save_signature(self):
         """Returns the signature: a function from the inputs to {name: output}."""

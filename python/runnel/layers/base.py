@@ -4,6 +4,7 @@ import re
 
 from runnel import dtypes
 from runnel.core.convert import convert_to_tensor
+from runnel.core.attribute_tracking import AttributeTrackable
 from runnel.core.framework import (
     GraphKeys, Tensor, add_to_collection, add_to_collections, get_default_graph, name_scope)
 
@@ -43,7 +44,7 @@ class InputSpec:
                                  "%s" % (layer, axis, value, dims))
 
 
-class Layer:
+class Layer(AttributeTrackable):
     """The base of layers: a subclass creates variables in `build` and computes in `call`."""
 
     def __init__(self, trainable=True, name=None, dtype=None, **kwargs):

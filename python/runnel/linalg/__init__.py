@@ -13,9 +13,12 @@ __getattr__, __dir__, __all__ = namespace(
     "linalg.linalg_ops: adjoint expm logdet lu_matrix_inverse lu_reconstruct lu_solve matrix_rank "
     "normalize pinv tridiagonal_matmul tridiagonal_solve",
     "linalg.linear_operator: LinearOperator",
+    "linalg.linear_operator_blocks: LinearOperatorBlockDiag LinearOperatorBlockLowerTriangular",
+    "linalg.linear_operator_circulant: LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D LinearOperatorToeplitz",
+    "linalg.linear_operator_rows: LinearOperatorPermutation LinearOperatorTridiag",
     "linalg.linear_operator_kinds: LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder LinearOperatorIdentity "
     "LinearOperatorLowerTriangular LinearOperatorScaledIdentity LinearOperatorZeros",
-    "linalg.linear_operator_made: LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorComposition LinearOperatorInversion "
+    "linalg.linear_operator_made: LinearOperatorAdjoint LinearOperatorComposition LinearOperatorInversion "
     "LinearOperatorKronecker LinearOperatorLowRankUpdate",
     "linalg.iterative: eigh_tridiagonal",
 )

@@ -128,20 +128,19 @@ def _packed_diagonals(diagonals, diagonals_format, join):
     from runnel.ops.array_ops import matrix_diag_part, pad, stack, unstack
     if diagonals_format == "compact":
         diagonals = convert_to_tensor(diagonals, name="diagonals")
-        return diagonals if join else unstack(diagonals, axis=-2)
+        return diagonals if join else [diagonals[..., i, :] for i in range(3)] if diagonals.shape.ndims is None else unstack(diagonals, 3, axis=-2)
     if diagonals_format == "matrix":
         matrix = convert_to_tensor(diagonals, name="diagonals")
         packed = matrix_diag_part(matrix, k=(-1, 1), align="LEFT_RIGHT")
-        return packed if join else unstack(packed, axis=-2)
+        return packed if join else [packed[..., i, :] for i in range(3)] if packed.shape.ndims is None else unstack(packed, 3, axis=-2)
     if diagonals_format != "sequence":
         raise ValueError("Unrecognized diagonals_format: %s" % diagonals_format)
     upper, main, lower = (convert_to_tensor(d) for d in diagonals)
-    n = main.shape.as_list()[-1]
-    keep = [[0, 0]] * (main.shape.ndims - 1)
-    if upper.shape.as_list()[-1] == n - 1:
-        upper = pad(upper, keep + [[0, 1]])
-    if lower.shape.as_list()[-1] == n - 1:
-        lower = pad(lower, keep + [[1, 0]])
+    n = main.shape.as_list()[-1] if main.shape.ndims else None  # diagonals of unknown length are as long as the main one
+    if n is not None and upper.shape.ndims and upper.shape.as_list()[-1] == n - 1:
+        upper = pad(upper, [[0, 0]] * (upper.shape.ndims - 1) + [[0, 1]])
+    if n is not None and lower.shape.ndims and lower.shape.as_list()[-1] == n - 1:
+        lower = pad(lower, [[0, 0]] * (lower.shape.ndims - 1) + [[1, 0]])
     return stack([upper, main, lower], axis=-2) if join else [upper, main, lower]
 
 
@@ -153,7 +152,7 @@ def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=
     with name_scope(name, "tridiagonal_solve", [rhs]):
         packed = _packed_diagonals(diagonals, diagonals_format, True)
         rhs = convert_to_tensor(rhs, dtype=packed.dtype, name="rhs")
-        is_vector = rhs.shape.ndims == packed.shape.ndims - 1
+        is_vector = None not in (rhs.shape.ndims, packed.shape.ndims) and rhs.shape.ndims == packed.shape.ndims - 1
         if conjugate_rhs:
             rhs = conj(rhs)
         if is_vector:

@@ -9,6 +9,8 @@ from runnel import dtypes
 from runnel.core import tensor_shape
 from runnel.core.framework import name_scope
 from runnel.core.module import Module
+from runnel.core.type_spec import CompositeTensor
+from runnel.linalg import linear_operator_spec
 
 
 def adjoint_of(matrix):
@@ -68,8 +70,10 @@ def cholesky_solve_with_broadcast(chol, rhs, name=None):
         return tf.cholesky_solve(chol, rhs)
 
 
-class LinearOperator(Module):
+class LinearOperator(Module, CompositeTensor):
     """A batch of matrices [..., M, N].
+
+    It is a composite value: functions, loops and tf.nest take it apart into the tensors that its constructor was given.
 
     Args:
       dtype: type of the matrix.
@@ -95,8 +99,41 @@ class LinearOperator(Module):
         self._dtype = dtypes.as_dtype(dtype).base_dtype if dtype is not None else None
         self._is_non_singular, self._is_self_adjoint = is_non_singular, is_self_adjoint
         self._is_positive_definite = is_positive_definite
-        self._parameters = parameters or {}
         self._operator_name = name or type(self).__name__
+
+    def __new__(cls, *args, **kwargs):
+        made = super().__new__(cls)
+        made._parameters = linear_operator_spec.arguments(cls, args, kwargs)
+        return made
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        linear_operator_spec.make_spec(cls)
+
+    # How many dimensions of each argument belong to the matrix; the others are dimensions of the batch.
+    _matrix_dims: dict = {}
+
+    def __getitem__(self, slices):
+        """Returns the operators of a part of the batch."""
+        return linear_operator_spec.slice_batch(self, slices)
+
+    def _convert_variables_to_tensors(self):
+        """Returns the operator with the present values of its variables."""
+        from runnel import nest
+        spec = self._type_spec
+        return spec._from_components(nest.map_structure(
+            lambda part: part._convert_variables_to_tensors() if isinstance(part, LinearOperator) else tf.convert_to_tensor(part),
+            spec._to_components(self)))
+
+    def _gradient_parts(self):
+        from runnel import nest
+        return nest.flatten(self._type_spec._to_components(self), expand_composites=True)
+
+    def _with_gradients(self, gradients):
+        from runnel import nest
+        parts = self._gradient_parts()
+        gradients = [tf.zeros_like(part, dtype=self.dtype) if gradient is None else gradient for part, gradient in zip(parts, gradients)]
+        return nest.pack_sequence_as(self, gradients, expand_composites=True)
 
     _TF_MODULE_IGNORED_PROPERTIES = Module._TF_MODULE_IGNORED_PROPERTIES | {"_graph_parents", "_parameters"}
 
@@ -113,9 +150,9 @@ class LinearOperator(Module):
         """Whether it is square, by its shape or as declared."""
         known = self.domain_dimension == self.range_dimension
         said = self._is_square_set_or_implied_by_hints
-        if known is not None and said is not None and bool(known) != bool(said):
-            raise ValueError("self.is_square hint was set to %s, but the shape of operator was %s" % (said, self.shape))
-        return known if known is not None else said
+        if said is False and known:
+            raise ValueError("User set is_square hint to False, but the operator was square.")
+        return known if said is None else said
 
     def _name_scope(self, name):
         return name_scope("%s/%s" % (self.name, name))
@@ -153,13 +190,17 @@ class LinearOperator(Module):
         with self._name_scope(name):
             return tf.size(self.shape_tensor())
 
+    def _dimension(self, i):
+        shape = self.shape
+        return tensor_shape.Dimension(None if shape.ndims is None else shape.as_list()[i])
+
     @property
     def domain_dimension(self):
-        return self.shape[-1] if self.shape.ndims is not None else tensor_shape.Dimension(None)
+        return self._dimension(-1)
 
     @property
     def range_dimension(self):
-        return self.shape[-2] if self.shape.ndims is not None else tensor_shape.Dimension(None)
+        return self._dimension(-2)
 
     def domain_dimension_tensor(self, name="domain_dimension_tensor"):
         with self._name_scope(name):
@@ -179,8 +220,8 @@ class LinearOperator(Module):
     def _argument(self, x, adjoint, adjoint_arg):
         x = tf.convert_to_tensor(x, dtype=self.dtype, name="x")
         inner = self.range_dimension if adjoint else self.domain_dimension
-        given = x.shape[-1 if adjoint_arg else -2]
-        tensor_shape.Dimension(inner).assert_is_compatible_with(tensor_shape.Dimension(given))
+        given = x.shape[-1 if adjoint_arg else -2] if x.shape.ndims is not None else None
+        inner.assert_is_compatible_with(tensor_shape.Dimension(given))
         return x
 
     def matmul(self, x, adjoint=False, adjoint_arg=False, name="matmul"):
@@ -395,13 +436,25 @@ def _epsilon(dtype):
 def _product(left, right):
     """Returns the operator of a product; products of simple kinds stay simple."""
     from runnel.linalg import linear_operator_kinds as kinds
+    from runnel.linalg.linear_operator_circulant import _Circulant
     from runnel.linalg.linear_operator_made import LinearOperatorComposition
+    if isinstance(left, _Circulant) and isinstance(right, _Circulant) and left.block_depth == right.block_depth:
+        return left.times(right)
+    if isinstance(left, kinds.LinearOperatorZeros) and left.is_square and right.is_square:
+        return left
+    if isinstance(right, kinds.LinearOperatorZeros) and left.is_square and right.is_square:
+        return right
     if isinstance(left, kinds.LinearOperatorIdentity):
         return right
     if isinstance(right, kinds.LinearOperatorIdentity):
         return left
     hints = dict(is_non_singular=_both(left.is_non_singular, right.is_non_singular),
                  is_square=_both(left.is_square, right.is_square))
+    if isinstance(left, kinds.LinearOperatorScaledIdentity) and isinstance(right, kinds.LinearOperatorScaledIdentity):
+        return kinds.LinearOperatorScaledIdentity(left.domain_dimension_tensor(), left.multiplier * right.multiplier, **hints)
+    for one, two in ((left, right), (right, left)):
+        if isinstance(one, kinds.LinearOperatorDiag) and isinstance(two, kinds.LinearOperatorScaledIdentity):
+            return kinds.LinearOperatorDiag(one.diag * two.multiplier[..., tf.newaxis], **hints)
     if isinstance(left, kinds.LinearOperatorDiag) and isinstance(right, kinds.LinearOperatorDiag):
         return kinds.LinearOperatorDiag(left.diag * right.diag, **hints)
     if isinstance(left, kinds.LinearOperatorDiag) and isinstance(right, kinds.LinearOperatorLowerTriangular):

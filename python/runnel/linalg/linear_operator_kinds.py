@@ -4,7 +4,7 @@ import runnel as tf
 from runnel import dtypes
 from runnel.core import tensor_shape
 from runnel.linalg.linear_operator import (
-    LinearOperator, adjoint_of, dynamic_batch, matrix_triangular_solve_with_broadcast, static_batch)
+    LinearOperator, adjoint_of, broadcast_batches, dynamic_batch, matrix_triangular_solve_with_broadcast, static_batch)
 
 
 def _given(values, name):
@@ -14,6 +14,8 @@ def _given(values, name):
 
 class LinearOperatorFullMatrix(LinearOperator):
     """A dense matrix."""
+
+    _matrix_dims = {"matrix": 2}
 
     def __init__(self, matrix, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
                  name="LinearOperatorFullMatrix"):
@@ -37,6 +39,8 @@ class LinearOperatorFullMatrix(LinearOperator):
 
 class LinearOperatorDiag(LinearOperator):
     """A diagonal matrix."""
+
+    _matrix_dims = {"diag": 1}
 
     def __init__(self, diag, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
                  name="LinearOperatorDiag"):
@@ -119,6 +123,8 @@ class LinearOperatorDiag(LinearOperator):
 class LinearOperatorLowerTriangular(LinearOperator):
     """The lower triangle of a matrix; elements above the diagonal are taken as 0."""
 
+    _matrix_dims = {"tril": 2}
+
     def __init__(self, tril, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
                  name="LinearOperatorLowerTriangular"):
         if is_square is False:
@@ -139,21 +145,24 @@ class LinearOperatorLowerTriangular(LinearOperator):
     def _to_dense(self):
         return tf.matrix_band_part(tf.convert_to_tensor(self._tril), -1, 0)
 
-    def _diag_part(self):
+    def _get_diag(self):
         return tf.matrix_diag_part(tf.convert_to_tensor(self._tril))
+
+    def _diag_part(self):
+        return self._get_diag()
 
     def _solve(self, rhs, adjoint=False, adjoint_arg=False):
         rhs = adjoint_of(rhs) if adjoint_arg else rhs
         return matrix_triangular_solve_with_broadcast(self.to_dense(), rhs, lower=True, adjoint=adjoint)
 
     def _determinant(self):
-        return tf.reduce_prod(self._diag_part(), axis=-1)
+        return tf.reduce_prod(self._get_diag(), axis=-1)
 
     def _log_abs_determinant(self):
-        return tf.reduce_sum(tf.log(tf.abs(self._diag_part())), axis=-1)
+        return tf.reduce_sum(tf.log(tf.abs(self._get_diag())), axis=-1)
 
     def _assert_non_singular(self):
-        return tf.assert_positive(tf.abs(self._diag_part()), message="Singular operator:  Diagonal contained zero values.")
+        return tf.assert_positive(tf.abs(self._get_diag()), message="Singular operator:  Diagonal contained zero values.")
 
     def _eigvals(self):
         return self._diag_part()
@@ -260,6 +269,8 @@ class LinearOperatorIdentity(_Sized):
 class LinearOperatorScaledIdentity(_Sized):
     """The identity matrix times a number, one per matrix of the batch."""
 
+    _matrix_dims = {"multiplier": 0}
+
     def __init__(self, num_rows, multiplier, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None,
                  is_square=True, assert_proper_shapes=False, name="LinearOperatorScaledIdentity"):
         if not is_square:
@@ -309,7 +320,7 @@ class LinearOperatorScaledIdentity(_Sized):
         return tf.pow(tf.convert_to_tensor(self._multiplier), self._rows())
 
     def _log_abs_determinant(self):
-        return self._rows() * tf.log(tf.abs(self._multiplier))
+        return self._rows() * tf.cast(tf.log(tf.abs(self._multiplier)), self.dtype)
 
     def _cond(self):
         return tf.ones(self.batch_shape_tensor(), dtype=self.dtype)
@@ -362,6 +373,8 @@ class LinearOperatorZeros(_Sized):
 class LinearOperatorHouseholder(LinearOperator):
     """The reflection I - 2 v v^H of a unit vector v."""
 
+    _matrix_dims = {"reflection_axis": 1}
+
     def __init__(self, reflection_axis, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None,
                  is_square=None, name="LinearOperatorHouseholder"):
         self._reflection_axis = _given(reflection_axis, "reflection_axis")
@@ -389,6 +402,7 @@ class LinearOperatorHouseholder(LinearOperator):
     def _matmul(self, x, adjoint=False, adjoint_arg=False):
         x = adjoint_of(x) if adjoint_arg else x
         v = tf.nn.l2_normalize(self._reflection_axis, axis=-1)[..., tf.newaxis]
+        v, x = broadcast_batches(v, x)
         return x - 2 * v * tf.matmul(v, x, adjoint_a=True)
 
     _solve = _matmul

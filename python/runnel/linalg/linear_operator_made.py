@@ -1,9 +1,9 @@
-"""Linear operators made of others: adjoints, inverses, products, blocks, updates."""
+"""Linear operators made of others: adjoints, inverses, products, updates."""
 
 import runnel as tf
 from runnel.core import tensor_shape
 from runnel.linalg.linear_operator import (
-    LinearOperator, adjoint_of, broadcast_batches, dynamic_batch, matrix_solve_with_broadcast, static_batch)
+    LinearOperator, adjoint_of, dynamic_batch, matrix_solve_with_broadcast, static_batch)
 
 
 def _all(values):
@@ -20,6 +20,8 @@ def _hint(given, known):
 
 class _OfOne(LinearOperator):
     """An operator made of one other, with its properties unless the caller gives others."""
+
+    _matrix_dims = {"operator": 0}
 
     _suffix: str  # of the name
 
@@ -111,6 +113,8 @@ class LinearOperatorInversion(_OfOne):
 class _Several(LinearOperator):
     """An operator made of a list of others."""
 
+    _matrix_dims = {"operators": 0}
+
     def _take(self, operators, what):
         operators = list(operators)
         if not operators:
@@ -178,57 +182,6 @@ class LinearOperatorComposition(_Factors):
         return rhs
 
 
-class LinearOperatorBlockDiag(_Factors):
-    """Operators along the diagonal."""
-
-    def __init__(self, operators, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=True,
-                 name=None):
-        operators = self._take(operators, "_ds_")
-        super().__init__(operators[0].dtype, [part for operator in operators for part in operator.graph_parents],
-                         _hint(is_non_singular, _all(o.is_non_singular for o in operators)),
-                         _hint(is_self_adjoint, _all(o.is_self_adjoint for o in operators)),
-                         _hint(is_positive_definite, _all(o.is_positive_definite for o in operators)), is_square,
-                         name or self._label)
-
-    def _shape(self):
-        rows = sum((tensor_shape.Dimension(o.range_dimension) for o in self._operators), tensor_shape.Dimension(0))
-        columns = sum((tensor_shape.Dimension(o.domain_dimension) for o in self._operators), tensor_shape.Dimension(0))
-        return self._batch().concatenate([rows, columns])
-
-    def _shape_tensor(self):
-        return tf.concat([self._batch_tensor(), tf.stack([
-            sum(o.range_dimension_tensor() for o in self._operators),
-            sum(o.domain_dimension_tensor() for o in self._operators)])], 0)
-
-    def _pieces(self, x, adjoint):
-        sizes = [o.range_dimension_tensor() if adjoint else o.domain_dimension_tensor() for o in self._operators]
-        return tf.split(x, sizes, axis=-2)
-
-    def _matmul(self, x, adjoint=False, adjoint_arg=False):
-        x = adjoint_of(x) if adjoint_arg else x
-        return tf.concat(broadcast_batches(*(o.matmul(part, adjoint=adjoint) for o, part in zip(
-            self._operators, self._pieces(x, adjoint)))), axis=-2)
-
-    def _solve(self, rhs, adjoint=False, adjoint_arg=False):
-        rhs = adjoint_of(rhs) if adjoint_arg else rhs
-        return tf.concat(broadcast_batches(*(o.solve(part, adjoint=adjoint) for o, part in zip(
-            self._operators, self._pieces(rhs, adjoint)))), axis=-2)
-
-    def _diag_part(self):
-        parts = broadcast_batches(*(o.diag_part()[..., tf.newaxis] for o in self._operators))
-        return tf.squeeze(tf.concat(parts, axis=-2), axis=-1)
-
-    def _trace(self):
-        return sum((o.trace() for o in self._operators[1:]), self._operators[0].trace())
-
-    def _linop_inverse(self):
-        return LinearOperatorBlockDiag([o.inverse() for o in self._operators], self.is_non_singular, self.is_self_adjoint,
-                                       self.is_positive_definite)
-
-    def _linop_cholesky(self):
-        return LinearOperatorBlockDiag([o.cholesky() for o in self._operators], is_non_singular=True)
-
-
 class LinearOperatorKronecker(_Several):
     """A Kronecker product of operators."""
 
@@ -267,7 +220,7 @@ class LinearOperatorKronecker(_Several):
             # Of the dimensions [before, size, after * columns], the factor applies to `size`.
             rest = rest // size
             parts = tf.reshape(x, tf.concat([batch, tf.stack([before, size, rest * columns])], 0))
-            order = _swapped(parts.shape.ndims)
+            order = _swapped(parts)
             parts = tf.reshape(tf.transpose(parts, order), tf.concat([batch, tf.stack([size, before * rest * columns])], 0))
             parts = function(operator, parts)
             new = tf.shape(parts)[-2]
@@ -310,19 +263,28 @@ class LinearOperatorKronecker(_Several):
         return LinearOperatorKronecker([o.inverse() for o in self._operators], self.is_non_singular, self.is_self_adjoint,
                                        self.is_positive_definite)
 
+    def _linop_adjoint(self):
+        return LinearOperatorKronecker([o.adjoint() for o in self._operators], self.is_non_singular, self.is_self_adjoint,
+                                       self.is_positive_definite, self.is_square)
+
     def _linop_cholesky(self):
         return LinearOperatorKronecker([o.cholesky() for o in self._operators], is_non_singular=True)
 
 
-def _swapped(rank):
+def _swapped(x):
     """Returns the permutation that swaps the third and second dimension from the end."""
-    order = list(range(rank))
+    if x.shape.ndims is None:
+        rank = tf.rank(x)
+        return tf.concat([tf.range(rank - 3), tf.stack([rank - 2, rank - 3, rank - 1])], 0)
+    order = list(range(x.shape.ndims))
     order[-3], order[-2] = order[-2], order[-3]
     return order
 
 
 class LinearOperatorLowRankUpdate(LinearOperator):
     """L + U D V^H for an operator L, thin matrices U and V, and a diagonal D."""
+
+    _matrix_dims = {"base_operator": 0, "u": 2, "diag_update": 1, "v": 2}
 
     def __init__(self, base_operator, u, diag_update=None, v=None, is_diag_update_positive=None, is_non_singular=None,
                  is_self_adjoint=None, is_positive_definite=None, is_square=None, name="LinearOperatorLowRankUpdate"):
@@ -407,7 +369,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         return small + self._diag_operator.log_abs_determinant() + self._base_operator.log_abs_determinant()
 
     def _diag_part(self):
-        product = tf.reduce_sum(self._diag_operator.matmul(tf.linalg.transpose(self._u)) * tf.linalg.transpose(self._v), axis=-2)
+        product = tf.reduce_sum(self._diag_operator.matmul(tf.linalg.transpose(self._u)) * adjoint_of(self._v), axis=-2)
         return product + self._base_operator.diag_part()
 
 

@@ -4,6 +4,7 @@ from runnel import dtypes, raw_ops
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import name_scope
+from runnel.nn.batch_shapes import with_one_batch_dimension
 from runnel.ops import array_ops, math_ops
 from runnel.ops.math_ops import _pick
 
@@ -53,10 +54,9 @@ def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True
     data_format = _format(data_format, "NHWC")
     first = data_format == "NCHW"
     padding, explicit = _padding(padding)
-    return raw_ops.Conv2D(input=input, filter=filter, strides=_attr_list(strides, 2, first, "strides"),
-                          padding=padding, use_cudnn_on_gpu=use_cudnn_on_gpu,
-                          explicit_paddings=explicit, data_format=data_format,
-                          dilations=_attr_list(dilations, 2, first, "dilations"), name=name)
+    return with_one_batch_dimension(lambda x: raw_ops.Conv2D(
+        input=x, filter=filter, strides=_attr_list(strides, 2, first, "strides"), padding=padding, use_cudnn_on_gpu=use_cudnn_on_gpu,
+        explicit_paddings=explicit, data_format=data_format, dilations=_attr_list(dilations, 2, first, "dilations"), name=name), input, 3)
 
 
 def conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,  # noqa: A002
@@ -110,24 +110,24 @@ def conv3d(input, filter=None, strides=None, padding=None, data_format="NDHWC", 
     """Convolves volumes [batch, depth, height, width, in] with a kernel [depth, height, width, in, out]."""
     first = data_format == "NCDHW"
     filter = _pick("filters", filters, "filter", filter)  # noqa: A001
-    groups = _groups(input, filter, 1 if first else 4)
+    groups = _groups(input, filter, -4 if first else -1)
 
     def convolve(x, w, name=None):
         return raw_ops.Conv3D(input=x, filter=w, strides=_attr_list(strides, 3, first, "strides"), padding=padding,
                               data_format=_format(data_format, "NDHWC"),
                               dilations=_attr_list(dilations, 3, first, "dilations"), name=name)
     if groups == 1:
-        return convolve(input, filter, name)
-    axis = 1 if first else 4
+        return with_one_batch_dimension(lambda x: convolve(x, filter, name), input, 4)
+    axis = -4 if first else -1
     with name_scope(name, "Conv3D", [input, filter]):
         parts = zip(array_ops.split(input, groups, axis), array_ops.split(filter, groups, 4))
-        return array_ops.concat([convolve(x, w) for x, w in parts], axis)
+        return array_ops.concat([with_one_batch_dimension(lambda x, w=w: convolve(x, w), x, 4) for x, w in parts], axis)
 
 
 def _groups(x, w, axis):
     """Returns how many groups of channels a convolution of volumes has: the op has one group only."""
     shapes = [tensor_shape.as_shape(getattr(tensor, "shape", None)) for tensor in (x, w)]
-    if any(shape.ndims != 5 for shape in shapes):
+    if shapes[1].ndims != 5 or (shapes[0].ndims or 0) < 5:
         return 1
     (*_, wanted, out), have = shapes[1].as_list(), shapes[0].as_list()[axis]
     if not have or not wanted or not out or have % wanted or out % (have // wanted):
@@ -166,9 +166,9 @@ def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu
     value = _pick("input", input, "value", value)
     with name_scope(name, "conv1d", [value, filters]) as name:
         first = data_format in ("NCHW", "NCW")
-        axis = 2 if first else 1
+        axis = -2 if first else -3
         stride = stride[0] if isinstance(stride, (list, tuple)) and len(stride) == 1 else stride
-        step = stride if not isinstance(stride, (list, tuple)) else stride[axis]
+        step = stride if not isinstance(stride, (list, tuple)) else stride[2 if first else 1]
         reach = dilations[-1] if isinstance(dilations, (list, tuple)) else dilations or 1
         value = array_ops.expand_dims(convert_to_tensor(value), axis)
         kernel = array_ops.expand_dims(convert_to_tensor(filters), 0)

@@ -3,7 +3,7 @@
 import builtins
 
 from runnel import _core, dtypes, raw_ops as _ops
-from runnel.core import tensor_shape
+from runnel.core import fallbacks, tensor_shape
 from runnel.core.composite import IndexedSlices, SparseTensor
 from runnel.core.convert import constant, constant_value, convert_to_tensor, register_tensor_conversion_function
 from runnel.core.framework import Tensor, executing_eagerly, name_scope
@@ -53,6 +53,9 @@ def identity(input, name=None):  # noqa: A002
     if isinstance(input, IndexedSlices):
         shape = None if input.dense_shape is None else identity(input.dense_shape)
         return IndexedSlices(identity(input.values, name=name), identity(input.indices), shape)
+    if getattr(input, "_is_composite", False) and not hasattr(input, "handle"):  # extension types and composites of libraries
+        from runnel import nest
+        return nest.map_structure(identity, input, expand_composites=True)
     return _ops.Identity(convert_to_tensor(input), name=name)
 
 
@@ -278,7 +281,8 @@ def broadcast_static_shape(shape_x, shape_y):
         elif i == j:
             out.append(i)
         else:
-            raise ValueError("Incompatible shapes for broadcasting: %s and %s" % (shape_x, shape_y))
+            raise ValueError("Incompatible shapes for broadcasting. Two shapes are compatible if for each dimension pair they are either equal or "
+                             "one of them is 1. Received: %s and %s." % (shape_x, shape_y))
     return tensor_shape.TensorShape(out)
 
 
@@ -374,6 +378,10 @@ def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, el
                              new_axis_mask=new_axis_mask, shrink_axis_mask=shrink_axis_mask)
 
 
+_SLICE_TYPE_ERROR = ("Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid "
+                     "indices")
+
+
 def _check_index(index):
     if isinstance(index, (int, Tensor, tensor_shape.Dimension)) and not isinstance(index, builtins.bool):
         return
@@ -381,8 +389,7 @@ def _check_index(index):
         return
     if hasattr(index, "_as_graph_element") or hasattr(index, "__index__") and not isinstance(index, builtins.bool):
         return
-    raise TypeError("Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar "
-                    "tf.int32/tf.int64 tensors are valid indices, got %r" % (index,))
+    raise TypeError(_SLICE_TYPE_ERROR + ", got %r" % (index,))
 
 
 def _slice_of_tensors(s):
@@ -472,7 +479,14 @@ def _slice_helper(tensor, slice_spec, var=None):
         return strided_slice(tensor, packed[0], packed[1], packed[2], name=name, var=var, **masks)
 
 
-setattr(Tensor, "__getitem__", _slice_helper)  # noqa: B010
+def _part(tensor, slice_spec, var=None):
+    try:
+        return _slice_helper(tensor, slice_spec, var)
+    except (TypeError, ValueError):
+        return fallbacks.operator("__operators__.getitem", tensor, slice_spec)
+
+
+setattr(Tensor, "__getitem__", _part)  # noqa: B010
 
 
 def gather(params, indices, validate_indices=None, name=None, axis=None, batch_dims=0):

@@ -1,6 +1,7 @@
 """Functions applied to the rows of tensors: map_fn, foldl, foldr, scan."""
 
 from runnel import dtypes, nest
+from runnel.autograph.conversion import traceable_in_graph
 from runnel.core import composite_rows
 from runnel.core.convert import constant, convert_to_tensor
 from runnel.core.framework import name_scope
@@ -53,6 +54,7 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
     """
     if not callable(fn):
         raise TypeError("fn must be callable.")
+    fn = traceable_in_graph(fn)
     dtype = fn_output_signature if dtype is None else dtype
     with name_scope(name, "map", nest.flatten(elems)):
         rows = _Rows(elems)
@@ -78,6 +80,9 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
             swap_memory=swap_memory, maximum_iterations=rows.count)
         stacked = [array.stack() for array in arrays]
         _set_first(stacked, rows.static)
+        for x, spec in zip(stacked, specs):
+            if x.dtype != dtypes.variant and spec.shape.rank is not None:
+                x.set_shape([rows.static, *spec.shape])
         return nest.pack_sequence_as(like, [
             x if x.dtype != dtypes.variant else composite_rows.decode(x, spec._batch(rows.static)) for x, spec in zip(stacked, specs)])
 

@@ -7,7 +7,9 @@ from runnel.core import framework
 from runnel.core.composite import SparseTensor
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import GraphKeys, name_scope
-from runnel.core.trackable import Trackable, TrackableResource
+from runnel.checkpoint.saveable_compat import legacy_saveable_name
+from runnel.core.trackable import Trackable
+from runnel.core.trackable_resource import TrackableResource
 
 
 class TextFileIndex:
@@ -87,6 +89,22 @@ class TextFileInitializer(TableInitializerBase):
         return _collect(op)
 
 
+class TextFileStringTableInitializer(TextFileInitializer):
+    """Fills a table from line numbers to lines of a text file."""
+
+    def __init__(self, filename, key_column_index=TextFileIndex.LINE_NUMBER, value_column_index=TextFileIndex.WHOLE_LINE, vocab_size=None,
+                 delimiter="\t", name="text_file_string_table_init"):
+        super().__init__(filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name)
+
+
+class TextFileIdTableInitializer(TextFileInitializer):
+    """Fills a table from lines of a text file to line numbers."""
+
+    def __init__(self, filename, key_column_index=TextFileIndex.WHOLE_LINE, value_column_index=TextFileIndex.LINE_NUMBER, vocab_size=None,
+                 delimiter="\t", name="text_file_id_table_init", key_dtype=dtypes.string):
+        super().__init__(filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name)
+
+
 def _collect(op):
     framework.add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
     return op
@@ -128,7 +146,7 @@ class _Table(LookupInterface):
 
     def __init__(self, key_dtype, value_dtype, handle, default_value, name):
         super().__init__(key_dtype, value_dtype)
-        self._resource_handle_value = handle
+        self._resource_handle = handle
         self._default_value = convert_to_tensor(default_value, dtype=self._value_dtype)
         self._name = name
 
@@ -145,14 +163,22 @@ class _Table(LookupInterface):
         with name_scope(name, "%s_Size" % self._name, [self.resource_handle]):
             return _ops.LookupTableSizeV2(self.resource_handle)
 
+    _key_rank = 0  # dimensions of a key
+
     def lookup(self, keys, name=None):
         """Returns the values of keys, with the default for missing keys."""
+        return self._lookup(keys, self._default_value, name)
+
+    def _lookup(self, keys, default, name):
+        if hasattr(keys, "ragged_rank"):
+            return keys.with_flat_values(self._lookup(keys.flat_values, default, name))
         values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys, dtype_hint=self._key_dtype)
         if values.dtype.base_dtype != self._key_dtype:
             raise TypeError("Dtype of argument `keys` must be %s, received: %s" % (self._key_dtype, values.dtype))
-        with name_scope(name, "%s_Lookup" % self._name, [self.resource_handle, values, self._default_value]):
-            found = _ops.LookupTableFindV2(self.resource_handle, values, self._default_value)
-            found.set_shape(values.shape.concatenate(self._default_value.shape))
+        with name_scope(name, "%s_Lookup" % self._name, [self.resource_handle, values, default]):
+            found = _ops.LookupTableFindV2(self.resource_handle, values, default)
+            if values.shape.rank is not None:
+                found.set_shape(values.shape[:values.shape.rank - self._key_rank].concatenate(self._default_value.shape))
         return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
 
     def __getitem__(self, keys):
@@ -170,8 +196,12 @@ class StaticHashTable(_Table):
     def __init__(self, initializer, default_value, name=None, experimental_is_anonymous=False):
         with name_scope(name, "hash_table") as scope:
             shared_name = initializer._shared_name or _eager_name(self, "hash_table")
-            handle = _ops.HashTableV2(key_dtype=initializer.key_dtype, value_dtype=initializer.value_dtype, shared_name=shared_name,
-                                      use_node_name_sharing=True, name=scope)
+            self._is_anonymous = experimental_is_anonymous
+            if experimental_is_anonymous:
+                handle = _ops.AnonymousHashTable(key_dtype=initializer.key_dtype, value_dtype=initializer.value_dtype, name=scope)
+            else:
+                handle = _ops.HashTableV2(key_dtype=initializer.key_dtype, value_dtype=initializer.value_dtype, shared_name=shared_name,
+                                          use_node_name_sharing=True, name=scope)
         super().__init__(initializer.key_dtype, initializer.value_dtype, handle, default_value, scope.rstrip("/").split("/")[-1])
         self._initializer = initializer
         self._init_op = initializer.initialize(self)
@@ -185,20 +215,32 @@ class StaticHashTable(_Table):
 
     _registered_name = "tf.StaticHashTable"
 
-    def _make(self):
+    def _create_resource(self):
+        if self._is_anonymous:
+            return _ops.AnonymousHashTable(key_dtype=self._key_dtype, value_dtype=self._value_dtype, name="hash_table")
         return _ops.HashTableV2(key_dtype=self._key_dtype, value_dtype=self._value_dtype, shared_name=_unique_name(self, "hash_table"), name="hash_table")
 
-    def _saved_methods(self):
-        from runnel.saved_model.object_saving import Asset, done, method
-        rows, how = [], {}
-        if isinstance(self._initializer, TextFileInitializer) and isinstance(self._initializer._filename_arg, (str, bytes)):
-            path = self._initializer._filename_arg
-            asset = Asset(path if isinstance(path, str) else path.decode())
-            rows.append(("_filename", asset))
-            how["filename"] = asset.path
-        return rows + [("_create_resource", method("_creator", self._make)),
-                       ("_initialize", method("_initializer", lambda: done(self._initializer.initialize(self, **how)))),
-                       ("_destroy_resource", method("_destroyer", done))]
+    def _initialize(self):
+        asset = self._asset()
+        return self._initializer.initialize(self, **({} if asset is None else {"filename": asset.asset_path}))
+
+    def _asset(self):
+        """Returns the Asset of the file that the table is filled from, or None."""
+        if not isinstance(self._initializer, TextFileInitializer):
+            return None
+        path = self._initializer._filename_arg
+        from runnel.saved_model.asset import Asset
+        if isinstance(path, Asset):
+            return path
+        if isinstance(path, (str, bytes)) and not hasattr(self, "_file_asset"):
+            self._file_asset = Asset(path if isinstance(path, str) else path.decode())
+        return getattr(self, "_file_asset", None)
+
+    def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
+        children = super()._trackable_children(save_type, **kwargs)
+        if save_type == "savedmodel" and self._asset() is not None:
+            children["_filename"] = self._asset()
+        return children
 
 
 class StaticVocabularyTable(LookupInterface):
@@ -206,7 +248,7 @@ class StaticVocabularyTable(LookupInterface):
 
     def __init__(self, initializer, num_oov_buckets, lookup_key_dtype=None, name=None, experimental_is_anonymous=False):
         self._buckets = num_oov_buckets
-        self._table = None if initializer is None else StaticHashTable(initializer, -1, name=name)
+        self._table = None if initializer is None else StaticHashTable(initializer, -1, name, experimental_is_anonymous)
         key_dtype = lookup_key_dtype or (initializer.key_dtype if initializer is not None else dtypes.string)
         super().__init__(key_dtype, dtypes.int64)
 
@@ -221,8 +263,8 @@ class StaticVocabularyTable(LookupInterface):
         """The table's handle."""
         return None if self._table is None else self._table.resource_handle
 
-    def _saved_children(self):
-        return [] if self._table is None else [("_table", self._table)]
+    def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
+        return {} if self._table is None else {"_table": self._table}
 
     def size(self, name=None):
         """Returns the number of ids, including the buckets."""
@@ -231,6 +273,8 @@ class StaticVocabularyTable(LookupInterface):
 
     def lookup(self, keys, name=None):
         """Returns the ids of keys."""
+        if hasattr(keys, "ragged_rank"):
+            return keys.with_flat_values(self.lookup(keys.flat_values, name))
         values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys, dtype=self._key_dtype)
         texts = values if values.dtype == dtypes.string else _ops.AsString(values)
         with name_scope(name, "string_to_index_Lookup"):
@@ -249,19 +293,29 @@ class StaticVocabularyTable(LookupInterface):
     __getitem__ = lookup
 
 
+@legacy_saveable_name("table")
 class MutableHashTable(_Table):
     """A table that steps can change with `insert` and `remove`."""
 
-    def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True):
+    def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True, experimental_is_anonymous=False):
         default = convert_to_tensor(default_value, dtype=dtypes.as_dtype(value_dtype))
         self._how = {"key_dtype": key_dtype, "value_dtype": value_dtype}
-        self._op = _ops.MutableHashTableV2
+        self._is_anonymous = experimental_is_anonymous
+        self._op = _ops.AnonymousMutableHashTable if experimental_is_anonymous else _ops.MutableHashTableV2
         if default._rank() != 0:
-            self._op = _ops.MutableHashTableOfTensorsV2
+            self._op = _ops.AnonymousMutableHashTableOfTensors if experimental_is_anonymous else _ops.MutableHashTableOfTensorsV2
             self._how["value_shape"] = default.shape
-        handle = self._op(use_node_name_sharing=True, shared_name=_eager_name(self, "table"), name=name, **self._how)
+        shared = {} if experimental_is_anonymous else {"use_node_name_sharing": True, "shared_name": _eager_name(self, "table")}
+        handle = self._op(name=name, **shared, **self._how)
         super().__init__(key_dtype, value_dtype, handle, default,
                          name if handle.op is None else handle.op.name.split("/")[-1])
+
+    def lookup(self, keys, dynamic_default_values=None, name=None):
+        """Returns the values of keys; for missing keys, the default or the value of the same place in `dynamic_default_values`."""
+        default = self._default_value
+        if dynamic_default_values is not None:
+            default = convert_to_tensor(dynamic_default_values, dtype=self._value_dtype, name="default_value")
+        return self._lookup(keys, default, name)
 
     def insert(self, keys, values, name=None):
         """Returns the operation that sets the values of keys."""
@@ -271,28 +325,22 @@ class MutableHashTable(_Table):
 
     def remove(self, keys, name=None):
         """Returns the operation that removes keys."""
-        return _ops.LookupTableRemoveV2(self.resource_handle, keys, name=name)
+        return _ops.LookupTableRemoveV2(self.resource_handle, convert_to_tensor(keys, dtype_hint=self._key_dtype, name="keys"), name=name)
 
     # For models and checkpoints.
 
     _registered_name = ""
 
-    def _saveable(self):
-        from runnel.train.saveable import Saveable
-        return Saveable(self, "table", [("-keys", self._key_dtype), ("-values", self._value_dtype)], lambda: list(self.export()),
-                        lambda tensors: _ops.LookupTableImportV2(self.resource_handle, tensors[0], tensors[1]))
+    def _serialize_to_tensors(self):
+        keys, values = self.export()
+        return {"-keys": keys, "-values": values}
 
-    def _make(self):
-        return self._op(shared_name=_unique_name(self, "table"), name="MutableHashTable", **self._how)
+    def _restore_from_tensors(self, restored_tensors):
+        return _ops.LookupTableImportV2(self.resource_handle, restored_tensors["-keys"], restored_tensors["-values"])
 
-    def _saved_methods(self):
-        from runnel.saved_model.object_saving import done, method
-        return [("_create_resource", method("_creator", self._make)), ("_initialize", method("_initializer", done)),
-                ("_destroy_resource", method("_destroyer", done))]
-
-    def _saving_functions(self):
-        from runnel.saved_model.object_saving import saving_functions
-        return saving_functions(self._saveable())
+    def _create_resource(self):
+        shared = {} if self._is_anonymous else {"shared_name": _unique_name(self, "table")}
+        return self._op(name="MutableHashTable", **shared, **self._how)
 
 
 StaticHashTableV1, StaticVocabularyTableV1 = StaticHashTable, StaticVocabularyTable
@@ -318,11 +366,24 @@ def index_table_from_tensor(vocabulary_list, num_oov_buckets=0, default_value=-1
         return _index_table(initializer, num_oov_buckets, default_value, dtype)
 
 
-def index_table_from_file(vocabulary_file, num_oov_buckets=0, vocab_size=None, default_value=-1, key_dtype=dtypes.string, name=None):
-    """Makes a table from the lines of a file to their line numbers."""
+def _check_vocabulary(vocabulary_file, vocab_size):
+    if vocabulary_file is None or isinstance(vocabulary_file, str) and not vocabulary_file:
+        raise ValueError("`vocabulary_file` must be specified and must not be empty.")
+    if vocab_size is not None and vocab_size < 1:
+        raise ValueError("`vocab_size` must be greater than 0, got %s for vocabulary_file: %s." % (vocab_size, vocabulary_file))
+
+
+def index_table_from_file(vocabulary_file, num_oov_buckets=0, vocab_size=None, default_value=-1, key_dtype=dtypes.string, name=None,
+                          key_column_index=TextFileIndex.WHOLE_LINE, value_column_index=TextFileIndex.LINE_NUMBER, delimiter="\t"):
+    """Makes a table from the lines of a file, or a column of it, to their line numbers or another column."""
+    _check_vocabulary(vocabulary_file, vocab_size)
+    if num_oov_buckets < 0:
+        raise ValueError("num_oov_buckets must be greater or equal than 0, got %d." % num_oov_buckets)
     with name_scope(name, "string_to_index"):
-        initializer = TextFileInitializer(vocabulary_file, key_dtype, TextFileIndex.WHOLE_LINE, dtypes.int64, TextFileIndex.LINE_NUMBER,
-                                          vocab_size=vocab_size, name="table_init")
+        # Keys that are numbers are read as 64-bit ones; the table converts those that it looks up.
+        kind = dtypes.int64 if dtypes.as_dtype(key_dtype).is_integer else key_dtype
+        initializer = TextFileInitializer(vocabulary_file, kind, key_column_index, dtypes.int64, value_column_index,
+                                          vocab_size=vocab_size, delimiter=delimiter, name="table_init")
         return _index_table(initializer, num_oov_buckets, default_value, key_dtype)
 
 
@@ -337,15 +398,13 @@ def index_to_string_table_from_tensor(vocabulary_list, default_value="UNK", name
         return StaticHashTable(KeyValueTensorInitializer(keys, words, dtypes.int64, dtypes.string, name="table_init"), default_value)
 
 
-def index_to_string_table_from_file(vocabulary_file, vocab_size=None, default_value="UNK", name=None):
-    """Makes a table from line numbers to the lines of a file."""
-    if vocabulary_file is None or isinstance(vocabulary_file, str) and not vocabulary_file:
-        raise ValueError("`vocabulary_file` must be specified and must not be empty.")
-    if vocab_size is not None and vocab_size < 1:
-        raise ValueError("`vocab_size` must be greater than 0, got %s." % vocab_size)
+def index_to_string_table_from_file(vocabulary_file, vocab_size=None, default_value="UNK", name=None,
+                                    key_column_index=TextFileIndex.LINE_NUMBER, value_column_index=TextFileIndex.WHOLE_LINE, delimiter="\t"):
+    """Makes a table from line numbers, or a column of a file, to its lines or another column."""
+    _check_vocabulary(vocabulary_file, vocab_size)
     with name_scope(name, "index_to_string"):
-        initializer = TextFileInitializer(vocabulary_file, dtypes.int64, TextFileIndex.LINE_NUMBER, dtypes.string,
-                                          TextFileIndex.WHOLE_LINE, vocab_size=vocab_size, name="table_init")
+        initializer = TextFileInitializer(vocabulary_file, dtypes.int64, key_column_index, dtypes.string, value_column_index,
+                                          vocab_size=vocab_size, delimiter=delimiter, name="table_init")
         return StaticHashTable(initializer, default_value)
 
 

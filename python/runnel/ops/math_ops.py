@@ -4,8 +4,9 @@ import builtins
 import functools
 
 from runnel import _core, dtypes, raw_ops as _ops
+from runnel.core import fallbacks
 from runnel.core.composite import IndexedSlices, SparseTensor
-from runnel.core.convert import constant, constant_value, convert_to_tensor, evaluated_value
+from runnel.core.convert import constant, constant_value, convert_to_tensor, evaluated_value, register_tensor_conversion_function
 from runnel.core.framework import Tensor, name_scope
 from runnel.core.naming import named
 from runnel.eager import quick
@@ -88,7 +89,12 @@ def div_no_nan(x, y, name=None):
     """Returns x / y, and 0 where y is 0."""
     with name_scope(name, "div_no_nan", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
-        y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
+        y = convert_to_tensor(y, name="y", dtype_hint=x.dtype.base_dtype)
+        if x.dtype.base_dtype != y.dtype.base_dtype:
+            raise TypeError("`x` and `y` must have the same dtype, got %r != %r." % (x.dtype.base_dtype, y.dtype.base_dtype))
+        wanted = _TRUEDIV.get(x.dtype.base_dtype)
+        if wanted is not None:
+            x, y = cast(x, wanted), cast(y, wanted)
         return _ops.DivNoNan(x, y, name=scope)
 
 
@@ -469,8 +475,11 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
     with name_scope(name or "reduce_variance"):
         input_tensor = _input(input_tensor)
         means = reduce_mean(input_tensor, axis=axis, keepdims=True)
+        if means.dtype.is_integer:
+            raise TypeError("Input must be either real or complex. Received integer type %s." % means.dtype)
         diff = input_tensor - means
-        return reduce_mean(_ops.Square(diff), axis=axis, keepdims=keepdims)
+        squares = _ops.Real(_ops.Mul(_ops.Conj(diff), diff), Tout=diff.dtype.real_dtype) if diff.dtype.is_complex else _ops.Square(diff)
+        return reduce_mean(squares, axis=axis, keepdims=keepdims)
 
 
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
@@ -779,6 +788,13 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):  # noqa: A001
         return _ops.Range(start, limit, delta, name=scope)
 
 
+def _range_as_tensor(value, dtype=None, name=None, as_ref=False):
+    return range(value.start, value.stop, value.step, dtype, name)
+
+
+register_tensor_conversion_function(builtins.range, _range_as_tensor)
+
+
 def linspace(start, stop, num, name=None, axis=0):
     """Returns `num` evenly spaced numbers from `start` to `stop`; for tensors, along a new dimension."""
     from runnel.ops import array_ops
@@ -884,28 +900,49 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
 
 # --- Operators
 
-def _binary(name, function, op_name):
+def _binary(name, function, op_name, public):
     def left(x, y):
-        with name_scope(None, op_name, [x, y]) as scope:
-            if not isinstance(y, (Tensor, SparseTensor)):
-                try:
-                    y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
-                except (TypeError, ValueError):
-                    if hasattr(type(y), "__r%s__" % name):
-                        return NotImplemented
-                    raise
-            return function(x, y, name=scope)
+        try:
+            with name_scope(None, op_name, [x, y]) as scope:
+                other = y
+                if not isinstance(y, (Tensor, SparseTensor)):
+                    try:
+                        other = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
+                    except (TypeError, ValueError):
+                        if hasattr(type(y), "__r%s__" % name):
+                            return fallbacks.operator(public, x, y, otherwise=NotImplemented, name=None)
+                        raise
+                return function(x, other, name=scope)
+        except (TypeError, ValueError):
+            return fallbacks.operator(public, x, y, name=None)
 
     def right(y, x):
-        with name_scope(None, op_name, [x, y]) as scope:
-            x = convert_to_tensor(x, dtype=y.dtype.base_dtype, name="x")
-            return function(x, y, name=scope)
+        try:
+            with name_scope(None, op_name, [x, y]) as scope:
+                x = convert_to_tensor(x, dtype=y.dtype.base_dtype, name="x")  # dispatchers get the tensor, too
+                return function(x, y, name=scope)
+        except (TypeError, ValueError):
+            return fallbacks.operator(public, x, y, name=None)
 
     return left, right
 
 
-def _plain_binary(op):
-    return lambda x, y: getattr(_ops, op)(x, y)
+def _plain_binary(op, public):
+    def run(x, y):
+        try:
+            return getattr(_ops, op)(x, y)
+        except (TypeError, ValueError):
+            return fallbacks.operator(public, x, y, name=None)
+    return run
+
+
+def _unary(function, public):
+    def run(x):
+        try:
+            return function(x)
+        except (TypeError, ValueError):
+            return fallbacks.operator(public, x, name=None)
+    return run
 
 
 def _add_operator(x, y, name):
@@ -914,21 +951,22 @@ def _add_operator(x, y, name):
 
 def _install(cls):
     """Adds Python's operators to tensors, or to a class that stands for one."""
-    rows = (("add", _add_operator, "add"), ("sub", subtract, "sub"), ("mul", _mul_dispatch, "mul"),
-            ("truediv", truediv, "truediv"), ("floordiv", floordiv, "floordiv"),
-            ("mod", lambda x, y, name: _ops.FloorMod(x, y, name=name), "mod"),
-            ("pow", pow, "pow"), ("matmul", matmul, "matmul"), ("and", and_, "and"),
-            ("or", or_, "or"), ("xor", xor_, "xor"))
-    for name, function, op_name in rows:
-        left, right = _binary(name, function, op_name)
+    rows = (("add", _add_operator, "__operators__.add"), ("sub", subtract, "math.subtract"), ("mul", _mul_dispatch, "math.multiply"),
+            ("truediv", truediv, "math.truediv"), ("floordiv", floordiv, "math.floordiv"),
+            ("mod", lambda x, y, name: _ops.FloorMod(x, y, name=name), "math.floormod"),
+            ("pow", pow, "math.pow"), ("matmul", matmul, "linalg.matmul"), ("and", and_, "math.logical_and"),
+            ("or", or_, "math.logical_or"), ("xor", xor_, "math.logical_xor"))
+    for name, function, public in rows:
+        left, right = _binary(name, function, name, public)
         setattr(cls, "__%s__" % name, left)
         setattr(cls, "__r%s__" % name, right)
     cls.__div__, cls.__rdiv__ = cls.__truediv__, cls.__rtruediv__
-    for name, op in (("lt", "Less"), ("le", "LessEqual"), ("gt", "Greater"), ("ge", "GreaterEqual")):
-        setattr(cls, "__%s__" % name, _plain_binary(op))
-    cls.__neg__ = lambda x: negative(x)
-    cls.__abs__ = lambda x: abs(x)
-    cls.__invert__ = lambda x: invert_(x)
+    for name, op, public in (("lt", "Less", "math.less"), ("le", "LessEqual", "math.less_equal"), ("gt", "Greater", "math.greater"),
+                             ("ge", "GreaterEqual", "math.greater_equal")):
+        setattr(cls, "__%s__" % name, _plain_binary(op, public))
+    cls.__neg__ = _unary(negative, "math.negative")
+    cls.__abs__ = _unary(abs, "math.abs")
+    cls.__invert__ = _unary(invert_, "math.logical_not")
 
 
 def override_operators(cls):

@@ -7,6 +7,7 @@ import weakref
 from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework, tensor_shape
 from runnel.core.composite import IndexedSlices
+from runnel.core.trackable import VARIABLE_VALUE_KEY
 from runnel.ops.variables import (
     SaveSliceInfo, Variable, VariableAggregation, VariableSynchronization, _add_scatters, _check_not_inside,
     _checked_collections, _checked_trainable, _Located, guarded)
@@ -52,6 +53,12 @@ class ResourceVariable(Variable):
 
     _validate_shape = True
 
+    def __tf_tracing_type__(self, context):
+        from runnel.core.composite_specs import VariableSpec
+        number = context.alias_global_id(id(self.handle))
+        context.add_placeholder(number, self)
+        return VariableSpec(self.shape, self.dtype, self.trainable, number)
+
     def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True,
                  caching_device=None, name=None, dtype=None, variable_def=None, import_scope=None,
                  constraint=None, distribute_strategy=None, synchronization=None, aggregation=None,
@@ -85,6 +92,10 @@ class ResourceVariable(Variable):
             else:
                 self._build_eager(initial_value, name, dtype, shape)
 
+    def _init_from_args(self, initial_value=None, **kwargs):
+        """For subclasses whose own __init__ does not call this class's."""
+        ResourceVariable.__init__(self, initial_value, **kwargs)
+
     def _build(self, initial_value, name, dtype, shape, validate_shape, caching_device):
         from_function = callable(initial_value)
         if isinstance(initial_value, framework.Tensor) and not from_function:
@@ -95,7 +106,7 @@ class ResourceVariable(Variable):
             with _Located(graph, scope[:-1]):
                 with framework.name_scope("Initializer"), framework.device(None):
                     value = convert.convert_to_tensor(
-                        initial_value() if from_function else initial_value, dtype,
+                        self._restored(initial_value() if from_function else initial_value), dtype,
                         name="initial_value")
                 self._initial_value = value
                 self._dtype = value.dtype.base_dtype
@@ -125,25 +136,43 @@ class ResourceVariable(Variable):
     def _build_eager(self, initial_value, name, dtype, shape):
         from runnel.eager import tracing
         tracing.note_created(self)
-        value = initial_value() if callable(initial_value) else initial_value
+        value = self._restored(initial_value() if callable(initial_value) else initial_value)
         if isinstance(value, framework.Tensor) and value.op is not None:
+            shape = value.shape if shape is None else shape  # that of every call, not only of the first
             value = tracing.lifted(value)
         value = convert.convert_to_tensor(value, dtype)
-        self._initial_value = None
-        self._dtype = value.dtype.base_dtype
-        self._shape = tensor_shape.as_shape(value.shape if shape is None else shape)
-        self._handle_name = framework.eager_scope.name + (name or "Variable")
+        self._name_storage(name, value.dtype.base_dtype, tensor_shape.as_shape(value.shape if shape is None else shape))
+        raw_ops.AssignVariableOp(resource=self._handle, value=value)
+
+    def _name_storage(self, name, dtype, shape):
+        """Makes the handle of a variable of eager execution; there is no value yet."""
+        self._initial_value, self._dtype, self._shape = None, dtype, shape
+        # A name that ends with "/" is a whole one, as in tf.name_scope.
+        self._handle_name = name[:-1] if name and name.endswith("/") else framework.eager_scope.name + (name or "Variable")
         self._unique_id = "%s_%d" % (self._handle_name, next(_uid))
         self._name = self._handle_name + ":0"
         self._handle = raw_ops.VarHandleOp(shape=self._shape, dtype=self._dtype,
                                            shared_name=self._unique_id)
         _of_handles[id(self._handle)] = self
         self._deleter = _Deleter(self._handle)
-        raw_ops.AssignVariableOp(resource=self._handle, value=value)
         self._initializer_op = self._graph_element = self._is_initialized_op = None
         # The value is freed with the object. Tapes hold the values that they read before.
         self._destroyer = weakref.finalize(self, _destroy, self._handle)
         self._destroyer.atexit = False
+
+    def _name_storage_in_graph(self, name, dtype, shape):
+        """Makes the nodes of a variable that has no initializer yet."""
+        self._initial_value, self._dtype, self._shape = None, dtype, shape
+        with framework.name_scope(name, "Variable") as scope:
+            self._handle_name = self._unique_id = scope[:-1]
+            self._handle = raw_ops.VarHandleOp(shape=shape, dtype=dtype, shared_name=scope[:-1],
+                                               container=framework.get_default_graph()._container, debug_name=scope, name=scope)
+            self._name = self._handle.name
+            with framework.name_scope("Read"), framework.device(self._handle.device):
+                self._graph_element = self._read()
+        self._initializer_op = None
+        self._is_initialized_op = raw_ops.VarIsInitializedOp(resource=self._handle)
+        framework.add_to_collection(framework.GraphKeys.GLOBAL_VARIABLES, self)
 
     def _init_from_proto(self, proto, import_scope):
         graph = framework.get_default_graph()
@@ -224,6 +253,38 @@ class ResourceVariable(Variable):
         """Reads the value at this point."""
         with framework.name_scope("Read"):
             return self._read()
+
+    # For checkpoints.
+
+    def _serialize_to_tensors(self):
+        from runnel.checkpoint.saveable import Callable
+
+        def read():
+            if framework.executing_eagerly() and not self.is_initialized():
+                return None
+            return self.read_value_no_copy()
+        return {VARIABLE_VALUE_KEY: Callable(read, self._dtype, self.device)}
+
+    def _restore_from_tensors(self, restored_tensors):
+        value = raw_ops.Identity(input=restored_tensors[VARIABLE_VALUE_KEY])
+        if not self._shape.is_compatible_with(value.shape):
+            raise ValueError("Received incompatible tensor with shape %s when attempting to restore variable with shape %s and name %s." % (
+                value.shape, self._shape, self.name))
+        return self.assign(value, read_value=False)
+
+    def __deepcopy__(self, memo):
+        if self._in_graph_mode:
+            raise NotImplementedError("__deepcopy__() is only available when eager execution is enabled.")
+        memo[id(self)] = made = ResourceVariable(self.read_value(), trainable=self._trainable, constraint=self._constraint, dtype=self._dtype,
+                                                 name=self._shared_name)
+        return made
+
+    def _copy_trackable_to_cpu(self, object_map):
+        if self not in object_map:
+            with framework.device("/cpu:0"):
+                object_map[self] = ResourceVariable(self.read_value(), trainable=self._trainable, name=self._shared_name, dtype=self._dtype)
+        else:
+            object_map[self].assign(self.read_value())
 
     def _dense_var_to_tensor(self, dtype=None, name=None, as_ref=False):
         if dtype is not None and not dtype.is_compatible_with(self._dtype):
@@ -322,7 +383,8 @@ class ResourceVariable(Variable):
     # Updates
 
     def _lazy_read(self, op):
-        """Returns the variable as it is after `op`."""
+        """Returns the variable as it is after `op`. To tapes that is a use of it."""
+        self._tell_tapes()
         return self if op is None else _UnreadVariable(self, op)
 
     def _changed(self, op, read_value):
@@ -459,6 +521,31 @@ class _PartAssignment:
         raw_ops.ResourceStridedSliceAssign(ref=variable.handle, begin=begin, end=end, strides=strides,
                                            value=convert.convert_to_tensor(value, variable.dtype), name=name, **masks)
         return variable
+
+
+def uninitialized_variable(shape, dtype, name=None, trainable=True, synchronization=None, aggregation=None):
+    """Returns a variable without a value; in a graph, without an initializer."""
+    from runnel.eager import tracing
+    made = ResourceVariable.__new__(ResourceVariable)
+    made._number = next(_made)
+    made._synchronization = synchronization or VariableSynchronization.AUTO
+    made._aggregation = aggregation or VariableAggregation.NONE
+    made._trainable = bool(trainable)
+    made._save_slice_info = made._constraint = made._caching_device = made._cached_value = None
+    with framework.init_scope():
+        made._in_graph_mode = _core.current() is not None
+        if made._in_graph_mode:
+            made._name_storage_in_graph(name, dtype, tensor_shape.as_shape(shape))
+        else:
+            tracing.note_created(made)
+            made._name_storage(name, dtype, tensor_shape.as_shape(shape))
+    return made
+
+
+def UninitializedVariable(trainable=None, caching_device=None, name=None, shape=None, dtype=None, constraint=None,  # noqa: N802
+                          synchronization=None, aggregation=None, **kwargs):
+    """Returns a variable without a value."""
+    return uninitialized_variable(shape, dtypes.as_dtype(dtype), name, trainable is None or trainable, synchronization, aggregation)
 
 
 def is_resource_variable(variable):

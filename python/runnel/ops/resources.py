@@ -31,10 +31,11 @@ def initialize_resources(resource_list, name="init"):
 def report_uninitialized_resources(resource_list=None, name="report_uninitialized_resources"):
     """Returns the names of the resources that do not exist yet, as a tensor."""
     from runnel.core.convert import constant, convert_to_tensor
-    from runnel.ops import array_ops, math_ops
+    from runnel import raw_ops
+    from runnel.ops import array_ops
     found = shared_resources() + local_resources() if resource_list is None else resource_list
     with name_scope(name):
         if not found:
             return constant([], dtype="string")
-        missing = math_ops.logical_not(array_ops.stack([r.is_initialized for r in found]))
+        missing = raw_ops.LogicalNot(x=array_ops.stack([r.is_initialized for r in found]))
         return array_ops.boolean_mask(convert_to_tensor([r.handle.name for r in found]), missing)

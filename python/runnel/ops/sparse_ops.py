@@ -2,7 +2,7 @@
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core.composite import SparseTensor, SparseTensorValue
-from runnel.core.convert import convert_to_tensor
+from runnel.core.convert import constant_value_as_shape, convert_to_tensor
 from runnel.core.framework import Tensor, name_scope
 from runnel.core.naming import named
 from runnel.ops.math_ops import _pick, cast
@@ -42,14 +42,31 @@ def sparse_concat(axis, sp_inputs, name=None, expand_nonconcat_dim=False, concat
         raise NotImplementedError("sparse_concat supports equal shapes only")
     out = _ops.SparseConcat([sp.indices for sp in inputs], [sp.values for sp in inputs], [sp.dense_shape for sp in inputs],
                             concat_dim=axis, name=name)
-    return SparseTensor(*out)
+    return _shaped(SparseTensor(*out), _concatenated([sp.shape for sp in inputs], axis))
+
+
+def _shaped(sparse, dims):
+    """Returns a sparse tensor, in a graph with a static shape that is known from elsewhere."""
+    if dims is not None and sparse.dense_shape.op is not None:
+        sparse.set_shape(dims)
+    return sparse
+
+
+def _concatenated(shapes, axis):
+    """Returns the dimensions of a concatenation; None if ranks are unknown."""
+    if any(shape.rank is None for shape in shapes) or not -shapes[0].rank <= axis < shapes[0].rank:
+        return None
+    along = [shape.as_list()[axis] for shape in shapes]
+    dims = shapes[0].as_list()
+    dims[axis] = None if None in along else sum(along)
+    return dims
 
 
 def sparse_reorder(sp_input, name=None):
     """Sorts the entries of a sparse tensor by their indices."""
     sp_input = _sparse(sp_input)
     indices, values = _ops.SparseReorder(sp_input.indices, sp_input.values, sp_input.dense_shape, name=name)
-    return SparseTensor(indices, values, _ops.Identity(sp_input.dense_shape))
+    return _shaped(SparseTensor(indices, values, _ops.Identity(sp_input.dense_shape)), sp_input.shape)
 
 
 def sparse_reshape(sp_input, shape, name=None):
@@ -58,7 +75,9 @@ def sparse_reshape(sp_input, shape, name=None):
     shape = cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape", [sp_input]) as scope:
         indices, new_shape = _ops.SparseReshape(sp_input.indices, sp_input.dense_shape, shape, name=scope)
-        return SparseTensor(indices, _ops.Identity(sp_input.values), new_shape)
+        reshaped = SparseTensor(indices, _ops.Identity(sp_input.values), new_shape)
+        given = constant_value_as_shape(shape) if sp_input.shape.is_fully_defined() else None
+        return _shaped(reshaped, given if given is not None and given.is_fully_defined() else None)
 
 
 def sparse_split(keyword_required=None, sp_input=None, num_split=None, axis=None, name=None, split_dim=None):

@@ -308,12 +308,17 @@ def print_v2(*inputs, **kwargs):
         mark = "{%s}" % ("_" + mark[1:-1])
     tensors = []
     template = separator.join(_template(value, mark, tensors) for value in inputs).replace("'%s'" % mark, mark)
-    text = _ops.StringFormat(tensors, template=template, placeholder=mark, summarize=-1 if summarize is None else summarize)
+    summarize = -1 if summarize is None else summarize
+    if any(hasattr(x, "ragged_rank") for x in tensors):
+        from runnel.ragged.ragged_strings import string_format
+        text = string_format(template, tensors, mark, summarize)
+    else:
+        text = _ops.StringFormat(tensors, template=template, placeholder=mark, summarize=summarize)
     return _ops.PrintV2(text, output_stream=stream, end=end, name=name)
 
 
 def _is_printed(value):
-    return isinstance(value, (Tensor, SparseTensor)) or hasattr(value, "_as_graph_element")
+    return isinstance(value, (Tensor, SparseTensor)) or hasattr(value, "_as_graph_element") or hasattr(value, "ragged_rank")
 
 
 def _template(value, mark, tensors):
@@ -325,6 +330,9 @@ def _template(value, mark, tensors):
         if isinstance(x, SparseTensor):
             tensors.extend((x.indices, x.values, x.dense_shape))
             return "SparseTensor(indices=%s, values=%s, shape=%s)" % (mark, mark, mark)
+        if hasattr(x, "ragged_rank"):
+            tensors.append(x)
+            return mark
         if _is_printed(x):
             tensors.append(convert_to_tensor(x))
             return mark

@@ -119,6 +119,9 @@ def as_string(input, precision=-1, scientific=False, shortest=False, width=-1, f
 def string_format(template, inputs, placeholder="{}", summarize=3, name=None):
     """Formats tensors into a string by a template."""
     inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    if template.count(placeholder) != len(inputs):
+        raise ValueError("The template expects %d tensors, but the inputs only has %d. Please ensure the number of placeholders in template matches "
+                         "inputs length." % (template.count(placeholder), len(inputs)))
     return _ops.StringFormat(inputs, template=template, placeholder=placeholder, summarize=summarize, name=name)
 
 

@@ -1,6 +1,9 @@
 """Functions that share their variables between calls: make_template."""
 
-from runnel.core.framework import get_default_graph
+import contextlib
+
+from runnel.core.framework import executing_eagerly, get_default_graph
+from runnel.core.trackable import Trackable
 
 
 def make_template(name_, func_, create_scope_now_=False, unique_name_=None, custom_getter_=None, **kwargs):
@@ -13,7 +16,36 @@ def make_template(name_, func_, create_scope_now_=False, unique_name_=None, cust
     return template
 
 
-class Template:
+@contextlib.contextmanager
+def capture_dependencies(template):
+    """A context manager: variables that are made inside it, under the template's scope, are tracked by it under their names there."""
+    from runnel.ops.variable_scopes import variable_creator_scope
+    scope = template.variable_scope.name
+
+    def creator(following, name=None, initial_value=None, **kwargs):
+        if name is None or not name.startswith(scope):
+            return following(name=name, initial_value=initial_value, **kwargs)
+        inner = _templates[-1] if _templates else template
+        if inner is not template:  # a template inside this one has made it: track that
+            template._track_trackable(inner, inner.variable_scope.name[len(scope) + 1:], overwrite=True)
+            return following(name=name, initial_value=initial_value, **kwargs)
+
+        def make(name, shape, dtype, initializer, **rest):
+            return following(name=scope + "/" + name, initial_value=initializer, **rest)
+        return template._add_variable_with_custom_getter(name=name[len(scope) + 1:], initializer=initial_value, getter=make, overwrite=True,
+                                                         **kwargs)
+    with variable_creator_scope(creator):
+        _templates.append(template)
+        try:
+            yield
+        finally:
+            _templates.pop()
+
+
+_templates: list = []  # those whose functions are running, the innermost last
+
+
+class Template(Trackable):
     """The function that make_template returns."""
 
     def __init__(self, name, func, unique_name, custom_getter, kwargs):
@@ -36,7 +68,7 @@ class Template:
         scope = self._enter()
         merged = dict(self._kwargs)
         merged.update(kwargs)
-        with variable_scope(scope, reuse=self._made):
+        with variable_scope(scope, reuse=self._made), capture_dependencies(self):
             before = len(get_default_graph().get_collection("trainable_variables"))
             result = self._func(*args, **merged)
             if self._made and len(get_default_graph().get_collection("trainable_variables")) != before:
@@ -76,6 +108,10 @@ class Template:
         return self.global_variables + self.local_variables
 
     def _collected(self, key):
+        if executing_eagerly():
+            found = [v for child in self._trackable_children().values()
+                     for v in ([child] if hasattr(child, "initializer") else getattr(child, "global_variables", ()))]
+            return [] if key == "local_variables" else [v for v in found if key == "variables" or v.trainable]
         return get_default_graph().get_collection(key, self._scope.name + "/") if self._scope is not None else []
 
     @property

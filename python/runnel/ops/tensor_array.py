@@ -1,11 +1,22 @@
 """TensorArray: tensors by index, each written once, for use in loops."""
 
+import functools
+
 from runnel import dtypes, raw_ops
 from runnel.core import tensor_shape
 from runnel.core.convert import constant_value, convert_to_tensor
 from runnel.core.framework import colocate_with, executing_eagerly, get_default_graph, name_scope
 from runnel.core.v2_switches import v2_behavior_enabled
 from runnel.ops.math_ops import range as number_range
+
+
+def _of_own_kind(method):
+    """Makes `TensorArray.stack(array)` call the method of the array's own class: programs know one class of arrays."""
+    @functools.wraps(method)
+    def run(self, *args, **kwargs):
+        own = getattr(type(self), method.__name__)
+        return (method if own is run else own)(self, *args, **kwargs)
+    return run
 
 
 class TensorArray:
@@ -121,6 +132,7 @@ class TensorArray:
             self._colocate_with.append(value)
         return colocate_with(self._colocate_with[0], ignore_existing=True)
 
+    @_of_own_kind
     def read(self, index, name=None):
         """Returns the tensor at `index`."""
         if self._rows is not None:
@@ -144,6 +156,7 @@ class TensorArray:
             self._rows[index] = None
         return value
 
+    @_of_own_kind
     def write(self, index, value, name=None):
         """Writes `value` at `index`. Returns the array after that."""
         if self._rows is not None:
@@ -162,6 +175,7 @@ class TensorArray:
                                                   flow_in=self._flow, name="TensorArrayWriteV3")
         return self._with_flow(flow)
 
+    @_of_own_kind
     def stack(self, name=None):
         """Stacks all tensors along a new first dimension."""
         if self._rows is not None:
@@ -179,6 +193,7 @@ class TensorArray:
                     value.set_shape([self._size] + self.element_shape.as_list())
                 return value
 
+    @_of_own_kind
     def gather(self, indices, name=None):
         """Stacks the tensors at `indices` along a new first dimension."""
         if self._rows is not None:
@@ -191,6 +206,7 @@ class TensorArray:
             value.set_shape([None] + self.element_shape.as_list())
         return value
 
+    @_of_own_kind
     def concat(self, name=None):
         """Joins all tensors along their first dimension."""
         if self._rows is not None:
@@ -205,6 +221,7 @@ class TensorArray:
             value.set_shape([None] + rest.as_list())
         return value
 
+    @_of_own_kind
     def unstack(self, value, name=None):
         """Writes each row of `value` to its index. Returns the array after that."""
         if self._rows is not None:
@@ -215,6 +232,7 @@ class TensorArray:
             from runnel.ops.array_ops import shape
             return self.scatter(number_range(0, shape(value)[0]), value, name=name)
 
+    @_of_own_kind
     def scatter(self, indices, value, name=None):
         """Writes the rows of `value` at `indices`. Returns the array after that."""
         if self._rows is not None:
@@ -232,6 +250,7 @@ class TensorArray:
                                                     flow_in=self._flow, name="TensorArrayScatterV3")
         return self._with_flow(flow)
 
+    @_of_own_kind
     def split(self, value, lengths, name=None):
         """Splits `value` along its first dimension into pieces of the given lengths and writes them. Returns the array after that."""
         if self._rows is not None:
@@ -253,6 +272,7 @@ class TensorArray:
                                                   flow_in=self._flow, name="TensorArraySplitV3")
         return self._with_flow(flow)
 
+    @_of_own_kind
     def size(self, name=None):
         """Returns the number of elements as a scalar."""
         if self._rows is not None:
@@ -273,6 +293,7 @@ class TensorArray:
                                    element_shape=self.element_shape,
                                    colocate_with_first_write_call=False)
 
+    @_of_own_kind
     def close(self, name=None):
         """Returns an operation that frees the array."""
         if self._rows is not None:

@@ -107,7 +107,7 @@ class _VariableStore:
         if partitioner is not None and not is_scalar:
             if not callable(partitioner):
                 raise ValueError("Partitioner must be callable, but received: %s" % (partitioner,))
-            with framework.name_scope(None):
+            with framework.name_scope(None, skip_on_eager=False):
                 return self._get_partitioned(name, partitioner, shape, dtype, initializer, rest)
         if reuse is True and partitioner is None and name in self._partitioned_vars:
             return self._get_partitioned(name, None, shape, dtype, initializer, rest)
@@ -148,7 +148,7 @@ class _VariableStore:
                         initializer, None if isinstance(initializer, Tensor) else dtype)
                     part = raw_ops.Slice(input=whole, begin=offset, size=size)
                     dtype, part_shape = part.dtype.base_dtype, None
-            with framework.name_scope(None):
+            with framework.name_scope(None, skip_on_eager=False):
                 variable = self._get_single(
                     full_name, part_shape, dtype, part,
                     _PartitionInfo(shape.as_list(), offset), **rest)
@@ -370,7 +370,7 @@ class VariableScope:
         given = dict(initializer=initializer, regularizer=regularizer, caching_device=caching_device,
                      partitioner=partitioner, custom_getter=custom_getter, dtype=dtype,
                      use_resource=use_resource, constraint=constraint)
-        with framework.name_scope(None):
+        with framework.name_scope(None, skip_on_eager=False):
             if dtype is not None and initializer is not None and not callable(initializer):
                 found = convert.convert_to_tensor(initializer).dtype.base_dtype
                 if found != dtypes.as_dtype(dtype):
@@ -551,14 +551,14 @@ class variable_scope:  # noqa: N801
             here = framework.get_default_graph().get_name_scope()
             return contexts.enter_context(framework.name_scope(here + "/" if here else None))
         if self._names is not None:
-            return contexts.enter_context(framework.name_scope(self._names))
+            return contexts.enter_context(framework.name_scope(self._names, skip_on_eager=False))
         if name is None:
             name = self._default_name
         elif isinstance(name, VariableScope):
             name = name.name.split("/")[-1]
         if not name:
             return None
-        self._names = contexts.enter_context(framework.name_scope(name))
+        self._names = contexts.enter_context(framework.name_scope(name, skip_on_eager=False))
         return self._names
 
     def _open(self, scopes, before, name_scope):

@@ -11,7 +11,7 @@ from runnel.core.composite import IndexedSlices
 from runnel.core.deprecation import warn_once
 from runnel.core.framework import GraphKeys, RecognizedTensor, Tensor
 from runnel.core.naming import named
-from runnel.core.trackable import Trackable
+from runnel.core.trackable import VARIABLE_VALUE_KEY, CheckpointInitialValue, Trackable
 
 _use_resource = False
 
@@ -76,14 +76,18 @@ class _VariableMeta(type):
         if variable_def is not None:
             return Variable.from_proto(variable_def, kwargs.get("import_scope"))
         kwargs.pop("import_scope", None)
-        graph = framework.get_default_graph()
         make = default_variable_creator
         distribute = sys.modules.get("runnel.distribute.contexts")
         if distribute is not None and distribute.contexts.stack:
             make = _in_strategy(distribute.get_strategy(), make)
-        for creator in graph._scopes.get("variable_creators", ()):
-            make = _chain(creator, make)
-        return make(**kwargs)
+        return created(make, kwargs)
+
+
+def created(make, kwargs):
+    """Returns the variable that the creator scopes make, of which the innermost is called first and `make` last."""
+    for creator in framework.get_default_graph()._scopes.get("variable_creators", ()):
+        make = _chain(creator, make)
+    return make(**kwargs)
 
 
 def _in_strategy(strategy, make):
@@ -107,6 +111,8 @@ def _named(args, kwargs):
     out = {name: _DEFAULTS.get(name) for name in _ARGUMENTS}
     given = dict(zip(_ARGUMENTS, args))
     for name, value in kwargs.items():
+        if name == "experimental_enable_variable_lifting":  # initial values are always lifted out of functions
+            continue
         if name not in out:
             raise TypeError("Variable has no argument %r" % name)
         if name in given:
@@ -183,6 +189,13 @@ class SaveSliceInfo:
         self.var_offset = var_offset
         self.var_shape = var_shape
 
+    @classmethod
+    def from_spec(cls, spec):
+        """Returns what a description such as "4 2 0,2:0,2" says, without a name."""
+        words = spec.split()
+        parts = [part.split(",") for part in words[-1].split(":")] if words else []
+        return cls("", [int(word) for word in words[:-1]], [int(part[0]) for part in parts], [int(part[1]) for part in parts])
+
     @property
     def spec(self):
         """The description in checkpoints, such as "4 2 0,2:0,2"."""
@@ -223,7 +236,19 @@ class Variable(Trackable, RecognizedTensor, metaclass=_VariableMeta):  # type: i
     SaveSliceInfo = SaveSliceInfo
     _in_graph_mode = True
 
-    # Methods that each kind defines: _as_graph_element, value, read_value, assign …
+    # Methods that each kind defines: _as_graph_element, value, read_value and these.
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        """Sets the value."""
+        raise NotImplementedError
+
+    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+        """Adds `delta` to the value."""
+        raise NotImplementedError
+
+    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+        """Subtracts `delta` from the value."""
+        raise NotImplementedError
 
     def _AsTensor(self):
         return self.value()
@@ -309,6 +334,18 @@ class Variable(Trackable, RecognizedTensor, metaclass=_VariableMeta):  # type: i
     def _get_save_slice_info(self):
         return self._save_slice_info
 
+    # For checkpoints.
+
+    def _gather_saveables_for_checkpoint(self):
+        return {VARIABLE_VALUE_KEY: self}
+
+    def _restored(self, value):
+        """Returns an initial value; one from a checkpoint counts as restored."""
+        if not isinstance(value, CheckpointInitialValue):
+            return value
+        self._update_uid = value.checkpoint_position.restore_uid
+        return value.wrapped_value
+
     def ref(self):
         """Returns a hashable reference, for use as a key."""
         return Reference(self)
@@ -371,6 +408,17 @@ class Variable(Trackable, RecognizedTensor, metaclass=_VariableMeta):  # type: i
         masks = {key: op.get_attr(key) for key in (
             "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")}
         return op.inputs[1], op.inputs[2], op.inputs[3], masks
+
+    @classmethod
+    def _OverloadAllOperators(cls):
+        """Makes the operators of a class of variables work on what its `value` returns."""
+        for operator in Tensor.OVERLOADABLE_OPERATORS:
+            cls._OverloadOperator(operator)
+
+    @classmethod
+    def _OverloadOperator(cls, operator):
+        if operator not in ("__eq__", "__ne__", "__getitem__"):
+            setattr(cls, operator, _operator(operator))
 
 
 class Reference:
@@ -444,11 +492,11 @@ class RefVariable(Variable):
                 with _Located(graph, scope[:-1]):
                     with framework.name_scope("Initializer"), framework.device(None):
                         self._initial_value = convert.convert_to_tensor(
-                            initial_value(), dtype, name="initial_value")
+                            self._restored(initial_value()), dtype, name="initial_value")
                     self._make_node(shape, validate_shape, scope)
             else:
                 self._initial_value = convert.convert_to_tensor(
-                    initial_value, dtype, name="initial_value")
+                    self._restored(initial_value), dtype, name="initial_value")
                 _check_not_inside(self._initial_value, name)
                 self._make_node(shape, validate_shape, scope)
             if validate_shape and not self._initial_value.shape.is_fully_defined():
@@ -496,6 +544,13 @@ class RefVariable(Variable):
             out.variable_name = framework.strip_name_scope(self._variable.name, export_scope)
             out.snapshot_name = framework.strip_name_scope(self._snapshot.name, export_scope)
         return out
+
+    def _serialize_to_tensors(self):
+        return {VARIABLE_VALUE_KEY: self._variable}
+
+    def _restore_from_tensors(self, restored_tensors):
+        return raw_ops.Assign(ref=self._variable, value=restored_tensors[VARIABLE_VALUE_KEY],
+                              validate_shape=self.get_shape().is_fully_defined())
 
     def _as_graph_element(self):
         return self._variable

@@ -1,6 +1,7 @@
 """tf.vectorized_map: a function of one row, applied to all rows."""
 
 from runnel import nest
+from runnel.autograph.conversion import traceable_in_graph
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import executing_eagerly
 from runnel.ops import array_ops, functional_ops
@@ -14,6 +15,7 @@ def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
       elems: tensors with equal first dimensions; those of size 1 are repeated.
       fallback_to_while_loop, warn: accepted; rows are always computed one by one.
     """
+    fn = traceable_in_graph(fn)
     flat = [convert_to_tensor(x) for x in nest.flatten(elems)]
     sizes = {x.shape.as_list()[0] for x in flat} - {None, 1}
     if len(sizes) > 1:
@@ -27,6 +29,12 @@ def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
         results = [fn(nest.map_structure(lambda x, i=i: x[i], elems)) for i in range(rows)]
         return nest.map_structure(lambda *parts: array_ops.stack(parts), *results)
     return functional_ops.map_fn(fn, elems, fn_output_signature=_types(fn, elems))
+
+
+def pfor(loop_fn, iters, fallback_to_while_loop=True, parallel_iterations=None, warn=False):
+    """Calls `loop_fn` with the numbers from 0 to `iters` - 1 and stacks the results; they are computed one by one."""
+    from runnel.ops.math_ops import range as numbers
+    return vectorized_map(loop_fn, numbers(iters))
 
 
 def _types(fn, elems):

@@ -8,7 +8,7 @@ from runnel.core.composite import SparseTensor, SparseTensorValue
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, check_ops, math_ops
 from runnel.ragged.ragged_gather import gather
-from runnel.ragged.ragged_tensor import RaggedTensor, _axis, _splits_of, as_ragged_or_tensor
+from runnel.ragged.ragged_tensor import RaggedTensor, _axis, _spans, _splits_of, as_ragged_or_tensor
 
 
 def _is_ragged(value):
@@ -50,7 +50,7 @@ def squeeze(input, axis=None, name=None, squeeze_dims=None):  # noqa: A002
                 return array_ops.squeeze(flat, [0])
             kept = kept[1:]
         for one in reversed(kept):
-            flat = RaggedTensor(flat, one, internal=True)
+            flat = RaggedTensor._of(flat, one)
         return flat
 
 
@@ -123,6 +123,50 @@ def _length(ragged, axis):
     return math_ops.cast(ragged.uniform_row_length, ragged.row_splits.dtype)
 
 
+def tile(input, multiples, name=None):  # noqa: A002
+    """Repeats a ragged tensor along its axes."""
+    with name_scope(name, "RaggedTile", [input, multiples]):
+        ragged = as_ragged_or_tensor(input)
+        if not _is_ragged(ragged):
+            return array_ops.tile(ragged, multiples)
+        counts = convert.convert_to_tensor(multiples, dtype_hint=ragged.row_splits.dtype, name="multiples")
+        counts.shape.assert_has_rank(1)
+        known = convert.constant_value(counts)
+        if known is not None:
+            counts = [int(count) for count in known]
+        else:
+            counts = math_ops.cast(counts, ragged.row_splits.dtype)
+            counts = [counts[i] for i in builtins.range(ragged.shape.rank or counts.shape.as_list()[0])]
+        result = _tiled(ragged, counts[1:])
+        if not _is_one(counts[0]):
+            result = gather(result, array_ops.tile(math_ops.range(result.nrows()), [counts[0]]))
+        if known is not None and ragged.shape.rank is not None:
+            result._set_shape([None if size is None else size * count for size, count in zip(ragged.shape.as_list(), counts)])
+        return result
+
+
+def _is_one(count):
+    return isinstance(count, int) and count == 1
+
+
+def _tiled(ragged, counts):
+    """Returns a ragged tensor with each row repeated counts[0] times in itself, and so on for the dimensions within."""
+    values = ragged.values
+    if _is_ragged(values):
+        values = _tiled(values, counts[1:])
+    elif counts[1:]:
+        values = array_ops.tile(values, [1, *counts[1:]])
+    if _is_one(counts[0]):
+        return ragged.with_values(values)
+    lengths, starts = ragged.row_lengths(), ragged.row_starts()
+    again = [array_ops.reshape(array_ops.tile(array_ops.expand_dims(x, 1), [1, counts[0]]), [-1]) for x in (starts, lengths)]
+    places, _ = _spans(*again)
+    picked = gather(values, places) if _is_ragged(values) else array_ops.gather(values, places)
+    if ragged.uniform_row_length is not None:
+        return RaggedTensor.from_uniform_row_length(picked, ragged.uniform_row_length * counts[0], nrows=ragged.nrows(), validate=False)
+    return RaggedTensor.from_row_lengths(picked, lengths * counts[0], validate=False)
+
+
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
     """Like tf.one_hot, of each value."""
     ragged = as_ragged_or_tensor(indices)
@@ -185,7 +229,7 @@ def segments(values, ids, count, unsorted):
     place = math_ops.range(values.row_splits[-1]) - array_ops.gather(values.row_splits, owner)
     flat_ids = array_ops.gather(array_ops.gather(starts, ids), owner) + place
     inner = segments(values.values, flat_ids, math_ops.reduce_sum(lengths), unsorted)
-    return RaggedTensor(inner, _splits_of(lengths), internal=True)
+    return RaggedTensor._of(inner, _splits_of(lengths))
 
 
 def _segment(unsorted, title):
@@ -255,7 +299,7 @@ def stack_partitions(data, partitions, num_partitions, name=None):
         partitions = _checked(partitions, check_ops.assert_less(partitions, count, message="partitions must be less than num_partitions"))
         partitions = _checked(partitions, check_ops.assert_non_negative(partitions, message="partitions must be non-negative"))
         order = _ops.TopKV2(-partitions, array_ops.size(partitions), sorted=True)[1]
-        ones = array_ops.ones_like(partitions, dtypes.int64)
+        ones = array_ops.ones_like(partitions, data.row_splits.dtype if _is_ragged(data) else dtypes.int64)
         lengths = _ops.UnsortedSegmentSum(ones, partitions, count)
         rows = gather(data, order) if _is_ragged(data) else array_ops.gather(data, order)
         return RaggedTensor.from_row_splits(rows, _splits_of(lengths), validate=False)

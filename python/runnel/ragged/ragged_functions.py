@@ -7,8 +7,8 @@ import functools
 import importlib
 import sys
 
-from runnel import dtypes, raw_ops as _ops
-from runnel.core import convert
+from runnel import dtypes, errors, raw_ops as _ops
+from runnel.core import convert, fallbacks
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
 
@@ -103,7 +103,7 @@ def _pick_rows(params, starts, lengths):
     from runnel.ragged.ragged_tensor import RaggedTensor, _spans
     places, splits = _spans(starts, lengths)
     values = gather(params.values, places) if _is_ragged(params.values) else array_ops.gather(params.values, places)
-    return RaggedTensor(values, splits, internal=True)
+    return RaggedTensor._of(values, splits)
 
 
 def get_item(ragged, key):
@@ -137,8 +137,8 @@ def _inner_item(ragged, key):
     if not isinstance(first, slice):
         raise ValueError("Cannot index into an inner ragged dimension.")
     if first.step not in (None, 1):
-        raise NotImplementedError("Slices of ragged dimensions with a step are not supported")
-    if first != slice(None):
+        ragged = _with_steps(ragged, first)
+    elif first != slice(None):
         lengths, kind = ragged.row_lengths(), ragged.row_splits.dtype
 
         def edge(value, default):
@@ -154,6 +154,29 @@ def _inner_item(ragged, key):
     if _is_ragged(ragged.values):
         return ragged.with_values(_inner_item(ragged.values, rest))
     return ragged.with_values(ragged.values[(slice(None),) + rest])
+
+
+def _with_steps(ragged, key):
+    """Implements ragged[:, start:stop:step], as Python slices each row."""
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    if key.step == 0:
+        raise errors.InvalidArgumentError(None, None, "slice step cannot be zero")
+    lengths, kind, is_back = ragged.row_lengths(), ragged.row_splits.dtype, key.step < 0
+    low, high = (-1, lengths - 1) if is_back else (0, lengths)
+
+    def edge(value, default):
+        if value is None:
+            return default + array_ops.zeros_like(lengths)
+        value = math_ops.cast(value, kind)
+        return _ops.Minimum(_ops.Maximum(array_ops.where(value < 0, lengths + value, value + array_ops.zeros_like(lengths)), low), high)
+
+    start, stop = edge(key.start, high if is_back else low), edge(key.stop, low if is_back else high)
+    span = start - stop if is_back else stop - start
+    counts = _ops.Maximum((span + (abs(key.step) - 1)) // abs(key.step), 0)
+    first = ragged.row_starts() + start
+    splits, places = _ops.RaggedRange(first, first + counts * key.step, math_ops.cast(key.step, kind), Tsplits=kind)
+    values = gather(ragged.values, places) if _is_ragged(ragged.values) else array_ops.gather(ragged.values, places)
+    return RaggedTensor._of(values, splits)
 
 
 def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
@@ -193,7 +216,7 @@ def concat(values, axis, name="concat"):
         order = array_ops.reshape(array_ops.transpose(array_ops.reshape(math_ops.range(rows * count), array_ops.stack([math_ops.cast(
             count, rows.dtype), rows]))), [-1])
         mixed = gather(_concat_rows(values), order)
-        return RaggedTensor(mixed.values, mixed.row_splits[::count], internal=True)
+        return RaggedTensor._of(mixed.values, mixed.row_splits[::count])
 
 
 def _concat_rows(values):
@@ -204,7 +227,7 @@ def _concat_rows(values):
         offset = offset + value.row_splits[-1]
     inner = [value.values for value in values]
     joined = _concat_rows(inner) if _is_ragged(inner[0]) else array_ops.concat(inner, 0)
-    return RaggedTensor(joined, array_ops.concat(splits, 0), internal=True)
+    return RaggedTensor._of(joined, array_ops.concat(splits, 0))
 
 
 def stack(values, axis=0, name="stack"):
@@ -356,20 +379,6 @@ def _flat_lookup(params, ids, *args, **kwargs):
     return map_flat_values(lambda flat: embedding_ops.embedding_lookup(params, flat, *args, **kwargs), ids)
 
 
-def tile(input, multiples, name=None):  # noqa: A002
-    """Repeats a ragged tensor along its axes; `multiples` must be known."""
-    from runnel.core.convert import constant_value, convert_to_tensor
-    if not _is_ragged(_as_ragged(input)):
-        return array_ops.tile(input, multiples, name)
-    counts = constant_value(convert_to_tensor(multiples))
-    if counts is None:
-        raise NotImplementedError("tile of a ragged tensor by multiples that are only known when the graph runs")
-    for axis, count in enumerate(counts):
-        if count != 1:
-            input = concat([input] * int(count), axis) if count else input[(slice(None),) * axis + (slice(0, 0),)]  # noqa: A001
-    return input
-
-
 def shape(input, out_type=dtypes.int32, name=None):  # noqa: A002
     """Returns the sizes of the dimensions of a ragged tensor, of which some differ from row to row."""
     from runnel.ragged.dynamic_ragged_shape import DynamicRaggedShape
@@ -405,7 +414,9 @@ def _later(module, name):
 
 
 _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where, "where_v2": where_v2,
-            "nn.embedding_lookup": _flat_lookup, "tile": tile, "shape": shape, "gather_nd": _later("ragged_gather", "gather_nd"),
+            "nn.embedding_lookup": _flat_lookup, "tile": _later("ragged_arrays", "tile"), "shape": shape,
+            "matmul": _later("ragged_matmul", "matmul"), "strings.join": _later("ragged_strings", "join"),
+            "strings.format": _later("ragged_strings", "string_format"), "gather_nd": _later("ragged_gather", "gather_nd"),
             "squeeze": _later("ragged_arrays", "squeeze"), "reverse": _later("ragged_arrays", "reverse"), "split": _later("ragged_arrays", "split"),
             "one_hot": _later("ragged_arrays", "one_hot"), "bitcast": _later("ragged_arrays", "bitcast"), "cumsum": _later("ragged_arrays", "cumsum"),
             "dynamic_partition": _later("ragged_arrays", "dynamic_partition"), "batch_gather": _later("ragged_gather", "batch_gather"),
@@ -451,10 +462,20 @@ def install():
     if face is not None:  # it has found functions before they were taught
         face.forget_found()
     for operator, name in _OPERATORS.items():
-        function = getattr(runnel, name)
-        setattr(RaggedTensor, "__%s__" % operator, lambda *args, function=function: function(*args))
+        function = _or_dispatched(getattr(runnel, name), "math." + name)
+        setattr(RaggedTensor, "__%s__" % operator, function)
         if operator not in ("lt", "le", "gt", "ge", "neg", "abs", "invert"):
             setattr(RaggedTensor, "__r%s__" % operator, lambda a, b, function=function: function(b, a))
+
+
+def _or_dispatched(function, public):
+    """Returns an operator that asks dispatchers for values that `function` refuses; `public` is the function's name."""
+    def operator(*args):
+        try:
+            return function(*args)
+        except (TypeError, ValueError):
+            return fallbacks.operator(public, *args)
+    return operator
 
 
 def _call_elementwise(original, label, /, *args, **kwargs):

@@ -54,12 +54,18 @@ def _along(params, indices, axis):
             inner = _along(params.values, indices, axis - 1) if _is_ragged(params.values) or _is_ragged(indices) else array_ops.gather(
                 params.values, indices, axis=axis - 1)
             return params.with_values(inner)
-        if _is_ragged(indices) or indices.shape.rank not in (0, 1):
-            raise NotImplementedError("tf.gather along axis 1 of a ragged tensor by indices of more than one dimension")
+        if _is_ragged(indices):
+            rows = params.nrows()
+            many = _rows(indices, array_ops.tile(math_ops.range(indices.nrows(out_type=dtypes.int64)), [math_ops.cast(rows, dtypes.int32)]))
+            return _of_batches(params, RaggedTensor.from_uniform_row_length(many, indices.nrows(), nrows=rows), 1, 1)
+        if indices.shape.rank is None:
+            raise ValueError("rank(indices) must be known statically")
         flat = array_ops.reshape(indices, [-1])
         rows, count = params.nrows(), array_ops.size(flat, out_type=params.row_splits.dtype)
         each = RaggedTensor.from_uniform_row_length(array_ops.tile(flat, [math_ops.cast(rows, dtypes.int32)]), count, nrows=rows)
         picked = _of_batches(params, each, 1, 1)
+        if indices.shape.rank > 1:
+            return _in_shape(picked.values, rows, indices)
         return picked if indices.shape.rank == 1 else _without_last(picked, 1)
     params, indices = _with_kind(params, indices)
     if _is_ragged(indices):
@@ -77,12 +83,29 @@ def _along(params, indices, axis):
     return _rows(params, indices)
 
 
+def _in_shape(values, rows, indices):
+    """Returns what was picked by the same indices in each row, in the shape of the indices."""
+    kind = values.row_splits.dtype if _is_ragged(values) else rows.dtype
+    sizes = array_ops.unstack(array_ops.shape(indices, out_type=kind), num=indices.shape.rank)
+    if not _is_ragged(values):
+        inner = array_ops.shape(values, out_type=kind)[1:]
+        made = array_ops.reshape(values, array_ops.concat([[rows], sizes, inner], 0))
+        made.set_shape([None] + indices.shape.as_list() + values.shape.as_list()[1:])
+        return made
+    counts = [math_ops.cast(rows, kind)]  # of lists at each level
+    for size in sizes:
+        counts.append(counts[-1] * size)
+    for size, count in reversed(list(zip(sizes, counts))):
+        values = RaggedTensor._of(values, math_ops.range(count + 1) * size)
+    return values
+
+
 def _rows(params, indices):
     """Returns the rows of numbers `indices`, a vector."""
     made = _ops.RaggedGather(list(params.nested_row_splits), params.flat_values, indices, OUTPUT_RAGGED_RANK=params.ragged_rank)
     value = made[1]
     for splits in reversed(list(made[0])):
-        value = RaggedTensor(value, splits, internal=True)
+        value = RaggedTensor._of(value, splits)
     return value
 
 

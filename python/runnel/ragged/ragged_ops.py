@@ -157,7 +157,7 @@ def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype
         places, splits = _spans(array_ops.zeros_like(lengths), lengths)
         rows = _rowids(splits)
         values = array_ops.gather(starts, rows) + math_ops.cast(places, kind) * array_ops.gather(deltas, rows)
-        return RaggedTensor(values, splits, internal=True)
+        return RaggedTensor._of(values, splits)
 
 
 def row_splits_to_segment_ids(splits, name=None, out_type=None):
@@ -171,6 +171,8 @@ def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, nam
     """Returns the row splits for the sorted row numbers of values."""
     with name_scope(name, "SegmentIdsToRowSplits"):
         ids = _long(segment_ids, "segment_ids")
+        if num_segments is None:  # the ids need not be sorted
+            num_segments = math_ops.reduce_max(array_ops.concat([ids, array_ops.fill([1], math_ops.cast(-1, ids.dtype))], 0)) + 1
         splits = RaggedTensor.from_value_rowids(ids, ids, nrows=num_segments, validate=False).row_splits
         return splits if out_type is None else math_ops.cast(splits, out_type)
 

@@ -5,6 +5,7 @@ from runnel.core import convert
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
 from runnel.ragged.ragged_tensor import RaggedTensor, as_ragged_or_tensor
+from runnel.ragged.row_partition import RowPartition
 
 
 def _by_rows(value, apart):
@@ -166,3 +167,67 @@ def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None
             return runs(RaggedTensor.from_row_lengths(data, array_ops.shape(data, out_type=dtypes.int64), validate=False)).values
         shape = array_ops.concat([array_ops.shape(data)[:-1], [-1]], 0)
         return array_ops.reshape(runs(RaggedTensor.from_tensor(data, ragged_rank=data._rank() - 1)).flat_values, shape)
+
+
+def join(inputs, separator="", name=None):
+    """Joins strings of the same place; some are ragged."""
+    from runnel.ragged.ragged_functions import map_flat_values
+    from runnel.ops import string_ops
+    with name_scope(name, "RaggedStringJoin"):
+        return map_flat_values(string_ops.string_join, inputs, separator)
+
+
+def ragged_tensor_to_string(rt, summarize=None):
+    """Returns one string with all elements, as Python writes nested lists.
+
+    Args:
+      rt: a ragged tensor of known rank.
+      summarize: how many elements to show at the beginning and at the end of each list; None or -1 for all.
+    """
+    if summarize not in (None, -1) and not (isinstance(summarize, int) and summarize > 0):
+        raise ValueError("Expected summarize to be -1 or a positive int, got %r" % (summarize,))
+    with name_scope(None, "AsString", [rt]):
+        rt = as_ragged_or_tensor(rt)
+        if rt.shape.rank is None:
+            raise ValueError("RaggedTensor to_string requires that rt.shape.rank is not None.")
+        flat, partitions = rt.flat_values, list(rt._nested_row_partitions)
+        if flat.shape.rank > 1:
+            inner = RaggedTensor.from_tensor(flat, ragged_rank=flat.shape.rank - 1, row_splits_dtype=partitions[0].dtype)
+            flat, partitions = inner.flat_values, partitions + list(inner._nested_row_partitions)
+        if flat.dtype == dtypes.string:
+            text = _ops.StringJoin(["'", _ops.RegexReplace(flat, r"(['\\])", r"\\\1", True), "'"])
+        else:
+            text = _ops.AsString(flat)
+        for partition in reversed(partitions):
+            text = _rows_as_text(text, partition, summarize)
+        whole = RowPartition.from_row_lengths(array_ops.shape(text, out_type=partitions[0].dtype), validate=False)
+        return _rows_as_text(text, whole, summarize)[0]
+
+
+def string_format(template, inputs, placeholder="{}", summarize=3, name=None):
+    """Formats tensors, some of them ragged, into a string by a template."""
+    from runnel.ops import string_ops
+    inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    texts = template.split(placeholder)
+    if len(inputs) != len(texts) - 1:
+        raise ValueError("num placeholders in template and num inputs must match: %d vs %d" % (len(texts) - 1, len(inputs)))
+    with name_scope(name, "StringFormat", inputs):
+        pieces = texts[:1]
+        for value, text in zip(inputs, texts[1:]):
+            is_ragged = isinstance(value, RaggedTensor)
+            pieces += [ragged_tensor_to_string(value, summarize) if is_ragged else string_ops.string_format("{}", [value], summarize=summarize), text]
+        return _ops.StringJoin(pieces)
+
+
+def _rows_as_text(text, partition, summarize):
+    """Returns one string per row: "[a, b, ..., y, z]"."""
+    rows = partition.value_rowids()
+    if summarize not in (None, -1):
+        place, length = partition.offsets_in_rows(), array_ops.gather(partition.row_lengths(), rows)
+        is_long = _ops.Greater(length, 2 * summarize)
+        is_gap = _ops.LogicalAnd(is_long, _ops.Equal(place, summarize))
+        shown = _ops.LogicalOr(_ops.LessEqual(place, summarize), _ops.GreaterEqual(place, length - summarize))
+        text = array_ops.where(is_gap, array_ops.fill(array_ops.shape(text), "..."), text)
+        shown = _ops.LogicalOr(shown, _ops.LogicalNot(is_long))
+        text, rows = array_ops.boolean_mask(text, shown), array_ops.boolean_mask(rows, shown)
+    return _ops.StringJoin(["[", _ops.UnsortedSegmentJoin(text, rows, partition.nrows(), separator=", "), "]"])

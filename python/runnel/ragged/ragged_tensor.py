@@ -13,6 +13,8 @@ from runnel.core.composite import SparseTensor
 from runnel.core.framework import name_scope
 from runnel.core.type_spec import CompositeTensor
 from runnel.ops import array_ops, math_ops
+from runnel.ragged.ragged_creation import RaggedCreation, _rows  # noqa: F401
+from runnel.ragged.row_partition import RowPartition
 
 
 class RaggedTensorValue(collections.namedtuple("RaggedTensorValue", "values row_splits")):
@@ -70,172 +72,32 @@ def as_ragged_or_tensor(value, dtype=None, name=None):
     return convert.convert_to_tensor(value, dtype=dtype, name=name)
 
 
-class RaggedTensor(CompositeTensor):
+class RaggedTensor(RaggedCreation, CompositeTensor):
     """A tensor whose rows have different lengths. tf.ragged.constant and the from_... methods create it."""
 
     __module__ = "tensorflow.python.ops.ragged.ragged_tensor"  # by which libraries recognize it
 
-    def __init__(self, values, row_splits, internal=False, uniform_row_length=None):
+    def __init__(self, values, row_partition, internal=False):
         if not internal:
             raise ValueError("RaggedTensor constructor is private; please use one of the factory methods instead "
                              "(e.g., RaggedTensor.from_row_lengths())")
-        self._values, self._row_splits, self._uniform_row_length = values, row_splits, uniform_row_length
-        row_splits.shape.assert_has_rank(1)
-
-    # Creation.
-
-    @classmethod
-    def from_row_splits(cls, values, row_splits, name=None, validate=True):
-        """Creates a ragged tensor whose row i is values[row_splits[i]:row_splits[i + 1]]."""
-        if isinstance(row_splits, (list, tuple)) and not row_splits:
-            raise ValueError("row_splits tensor may not be empty.")
-        with name_scope(name, "RaggedFromRowSplits", [row_splits]):
-            values, splits = as_ragged_or_tensor(values, name="values"), _long(row_splits, "row_splits")
-            splits.shape.assert_has_rank(1)
-            if validate:
-                splits = _checked(splits, values)
-            return cls(values, splits, internal=True)
+        if not isinstance(row_partition, RowPartition):
+            raise TypeError("Argument `row_partition` must be a RowPartition. Received %r." % (row_partition,))
+        self._values, self._row_partition = values, row_partition
 
     @classmethod
-    def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
-        """Creates a ragged tensor whose row i has row_lengths[i] values."""
-        with name_scope(name, "RaggedFromRowLengths", [row_lengths]):
-            return cls.from_row_splits(values, _splits_of(_long(row_lengths, "row_lengths")), validate=validate)
-
-    @classmethod
-    def from_row_starts(cls, values, row_starts, name=None, validate=True):
-        """Creates a ragged tensor whose row i begins at row_starts[i]."""
-        with name_scope(name, "RaggedFromRowStarts", [row_starts]):
-            values, starts = as_ragged_or_tensor(values), _long(row_starts, "row_starts")
-            return cls.from_row_splits(values, array_ops.concat([starts, [_rows(values, starts.dtype)]], 0), validate=validate)
-
-    @classmethod
-    def from_row_limits(cls, values, row_limits, name=None, validate=True):
-        """Creates a ragged tensor whose row i ends before row_limits[i]."""
-        with name_scope(name, "RaggedFromRowLimits", [row_limits]):
-            limits = _long(row_limits, "row_limits")
-            return cls.from_row_splits(values, array_ops.concat([array_ops.zeros([1], limits.dtype), limits], 0), validate=validate)
-
-    @classmethod
-    def from_value_rowids(cls, values, value_rowids, nrows=None, name=None, validate=True):
-        """Creates a ragged tensor in which value i belongs to row value_rowids[i]."""
-        with name_scope(name, "RaggedFromValueRowIds", [value_rowids]):
-            ids = _long(value_rowids, "value_rowids")
-            if nrows is None:
-                nrows = math_ops.reduce_max(array_ops.concat([ids, array_ops.fill([1], math_ops.cast(-1, ids.dtype))], 0)) + 1
-            nrows = math_ops.cast(nrows, ids.dtype)
-            lengths = _ops.UnsortedSegmentSum(array_ops.ones_like(ids), ids, nrows)
-            made = cls.from_row_splits(values, _splits_of(lengths), validate=validate)
-            known = convert.constant_value(nrows)
-            if known is not None:
-                made._row_splits.set_shape([int(known) + 1])
-            return made
-
-    @classmethod
-    def from_uniform_row_length(cls, values, uniform_row_length, nrows=None, validate=True, name=None):
-        """Creates a ragged tensor whose rows all have one length. `nrows` is needed only if that is 0."""
-        with name_scope(name, "RaggedFromUniformRowLength", [uniform_row_length]):
-            values = as_ragged_or_tensor(values, name="values")
-            length = convert.convert_to_tensor(uniform_row_length, dtype_hint=dtypes.int64)
-            if isinstance(values, RaggedTensor) and length.dtype != values._row_splits.dtype:
-                length = math_ops.cast(length, values._row_splits.dtype)
-            if length.dtype not in (dtypes.int32, dtypes.int64):
-                length = math_ops.cast(length, dtypes.int64)
-            size, known = _rows(values, length.dtype), convert.constant_value(length)
-            static = values.shape.as_list()[0] if values.shape.rank else None
-            rows = None if nrows is None else convert.constant_value(convert.convert_to_tensor(nrows))
-            if known is not None and static is not None and rows is None and int(known) > 0:
-                rows = static // int(known)
-            if validate:
-                _check_uniform(known, static, rows)
-            count = math_ops.cast(nrows, length.dtype) if nrows is not None else convert.convert_to_tensor(
-                rows, length.dtype) if rows is not None else _ops.FloorDiv(size, _ops.Maximum(length, 1))
-            splits = math_ops.range(count + 1) * length
-            if rows is not None:
-                splits.set_shape([int(rows) + 1])
-            return cls(values, splits, internal=True, uniform_row_length=length)
-
-    @classmethod
-    def from_nested_value_rowids(cls, flat_values, nested_value_rowids, nested_nrows=None, name=None, validate=True):
-        """Creates a ragged tensor from the rows of the values of all levels, the outermost first."""
-        nested = list(nested_value_rowids)
-        counts = [None] * len(nested) if nested_nrows is None else list(nested_nrows)
-        if len(counts) != len(nested):
-            raise ValueError("Argument `nested_nrows` must have the same length as argument `nested_value_rowids`. len(nested_nrows) = %d vs. "
-                             "len(nested_values_rowids) = %d." % (len(counts), len(nested)))
-        with name_scope(name, "RaggedFromNestedValueRowIds", [flat_values]):
-            result = flat_values
-            for rowids, nrows in zip(reversed(nested), reversed(counts)):
-                result = cls.from_value_rowids(result, rowids, nrows, validate=validate)
-            return result
-
-    @classmethod
-    def from_nested_row_splits(cls, flat_values, nested_row_splits, name=None, validate=True):
-        """Creates a ragged tensor from the row splits of all levels, the outermost first."""
-        with name_scope(name, "RaggedFromNestedRowSplits", [flat_values]):
-            result = flat_values
-            for splits in reversed(list(nested_row_splits)):
-                result = cls.from_row_splits(result, splits, validate=validate)
-            return result
-
-    @classmethod
-    def from_nested_row_lengths(cls, flat_values, nested_row_lengths, name=None, validate=True):
-        """Creates a ragged tensor from the row lengths of all levels, the outermost first."""
-        with name_scope(name, "RaggedFromNestedRowlengths", [flat_values]):
-            result = flat_values
-            for lengths in reversed(list(nested_row_lengths)):
-                result = cls.from_row_lengths(result, lengths, validate=validate)
-            return result
-
-    @classmethod
-    def from_tensor(cls, tensor, lengths=None, padding=None, ragged_rank=1, name=None, row_splits_dtype=dtypes.int64):
-        """Converts a tensor; its rows have the given lengths, or lose the `padding` at their ends."""
-        if lengths is not None and padding is not None:
-            raise ValueError("Specify argument `lengths` or `padding`, but not both.")
-        with name_scope(name, "RaggedFromTensor", [tensor, lengths, padding]):
-            tensor = convert.convert_to_tensor(tensor, name="tensor")
-            if tensor.shape.rank is not None and tensor.shape.rank < 2:
-                raise ValueError("Argument `tensor` must have rank greater than 1; its shape is %s" % tensor.shape)
-            if isinstance(lengths, (list, tuple)) and len(lengths) and all(getattr(x, "shape", ()) or isinstance(x, (list, tuple)) for x in lengths):
-                outer = cls.from_tensor(tensor, lengths[0], row_splits_dtype=row_splits_dtype)
-                inner = list(lengths[1:])
-                return outer.with_values(cls.from_tensor(outer.values, inner, row_splits_dtype=row_splits_dtype)) if inner else outer
-            shape = array_ops.shape(tensor, out_type=row_splits_dtype)
-            if ragged_rank > 1:
-                if lengths is not None or padding is not None:
-                    raise NotImplementedError("from_tensor does not support lengths or padding with ragged_rank > 1")
-                inner = cls.from_tensor(array_ops.reshape(tensor, array_ops.concat([[shape[0] * shape[1]], shape[2:]], 0)),
-                                        ragged_rank=ragged_rank - 1, row_splits_dtype=row_splits_dtype)
-                return cls.from_row_splits(inner, math_ops.range(shape[0] + 1) * shape[1], validate=False)
-            if padding is not None:
-                padding = convert.convert_to_tensor(padding, dtype=tensor.dtype, name="padding")
-                there = math_ops.not_equal(tensor, padding)
-                if tensor._rank() > 2:
-                    there = math_ops.reduce_any(there, axis=list(range(2, tensor._rank())))
-                places = math_ops.range(1, shape[1] + 1) * math_ops.cast(there, row_splits_dtype)
-                lengths = math_ops.reduce_max(places, 1)
-            if lengths is None:
-                lengths = array_ops.fill([shape[0]], shape[1])
-                values = array_ops.reshape(tensor, array_ops.concat([[-1], shape[2:]], 0))
-            else:
-                lengths = _ops.Minimum(_ops.Maximum(math_ops.cast(lengths, row_splits_dtype), 0), shape[1])
-                values = _ops.GatherNd(tensor, array_ops.where(array_ops.sequence_mask(lengths, shape[1])))
-            return cls.from_row_lengths(values, lengths, validate=False)
-
-    @classmethod
-    def from_sparse(cls, st_input, name=None, row_splits_dtype=dtypes.int64):
-        """Converts a 2-D sparse tensor whose entries are at the start of each row."""
-        if not isinstance(st_input, SparseTensor):
-            raise TypeError("Argument `st_input` must be of type SparseTensor, but is of type %s." % type(st_input).__name__)
-        with name_scope(name, "RaggedFromSparse", [st_input.values]):
-            ids = math_ops.cast(st_input.indices[:, 0], row_splits_dtype)
-            return cls.from_value_rowids(st_input.values, ids, nrows=st_input.dense_shape[0], validate=False)
+    def _of(cls, values, row_splits):
+        """Returns the ragged tensor of row splits that are known to be right."""
+        return cls(values, RowPartition._of(row_splits=row_splits), internal=True)
 
     # Properties.
 
     dtype = property(lambda self: self._values.dtype)
     values = property(lambda self: self._values)
     row_splits = property(lambda self: self._row_splits)
+    _row_splits = property(lambda self: self._row_partition.row_splits())
+    _uniform_row_length = property(lambda self: self._row_partition.uniform_row_length())
+    _nested_row_partitions = property(lambda self: (self._row_partition, *getattr(self._values, "_nested_row_partitions", ())))
     ragged_rank = property(lambda self: 1 + getattr(self._values, "ragged_rank", 0))
     nested_row_splits = property(lambda self: (self._row_splits,) + getattr(self._values, "nested_row_splits", ()))
     uniform_row_length = property(lambda self: self._uniform_row_length)
@@ -251,26 +113,30 @@ class RaggedTensor(CompositeTensor):
     @property
     def shape(self):
         """The static shape, with None for rows of different lengths."""
-        rows = self._row_splits.shape.as_list()[0] if self._row_splits.shape.rank else None
-        inner = self._values.shape
-        length = None if self._uniform_row_length is None else convert.constant_value(self._uniform_row_length)
-        outer = [None if rows is None else rows - 1, None if length is None else int(length)]
+        partition, inner = self._row_partition, self._values.shape
         if inner.ndims is None:
             return tensor_shape.unknown_shape()
-        return tensor_shape.TensorShape(outer + inner.as_list()[1:])
+        return tensor_shape.TensorShape([partition.static_nrows, partition.static_uniform_row_length] + inner.as_list()[1:])
 
     def get_shape(self):
         return self.shape
 
     def _set_shape(self, shape):
         """Refines the static shape: that of the row splits and of the values."""
-        dims = tensor_shape.as_shape(shape).as_list()
+        shape = tensor_shape.as_shape(shape)
+        if shape.rank is None:
+            return
+        dims = shape.as_list()
         if dims[0] is not None:
             self._row_splits.set_shape([dims[0] + 1])
-        if isinstance(self._values, RaggedTensor):
-            self._values._set_shape([None] + dims[2:])
-        else:
-            self._values.set_shape([None] + dims[2:])
+        for axis, partition in enumerate(self._nested_row_partitions, 1):
+            known = partition.static_uniform_row_length
+            if None not in (dims[axis], known) and dims[axis] != known:
+                raise ValueError("Inconsistent size for axis %d: %s vs. %s." % (axis, known, dims[axis]))
+            if dims[axis] is not None and known is None:
+                partition._set_uniform(dims[axis])
+        if hasattr(self.flat_values, "set_shape"):
+            self.flat_values.set_shape([None] + dims[self.ragged_rank + 1:])
 
     @property
     def _type_spec(self):
@@ -280,7 +146,8 @@ class RaggedTensor(CompositeTensor):
     def nrows(self, out_type=None, name=None):
         """Returns the number of rows."""
         with name_scope(name, "RaggedNRows"):
-            return array_ops.shape(self._row_splits, out_type=out_type or self._row_splits.dtype)[0] - 1
+            rows = self._row_partition.nrows()
+            return rows if out_type is None or rows.dtype == out_type else math_ops.cast(rows, out_type)
 
     def row_starts(self, name=None):
         """Returns where each row begins."""
@@ -297,7 +164,7 @@ class RaggedTensor(CompositeTensor):
             if axis == 0:
                 return self.nrows()
             if axis == 1:
-                return self._row_splits[1:] - self._row_splits[:-1]
+                return self._row_partition.row_lengths()
             if isinstance(self._values, RaggedTensor):
                 return self.with_values(self._values.row_lengths(axis - 1))
             size = array_ops.shape(self._values, out_type=self._row_splits.dtype)[axis - 1]
@@ -305,16 +172,18 @@ class RaggedTensor(CompositeTensor):
 
     def nested_row_lengths(self, name=None):
         """Returns the row lengths of all levels."""
-        return tuple(splits[1:] - splits[:-1] for splits in self.nested_row_splits)
+        with name_scope(name, "RaggedNestedRowLengths"):
+            return tuple(partition.row_lengths() for partition in self._nested_row_partitions)
 
     def value_rowids(self, name=None):
         """Returns the row of each value."""
         with name_scope(name, "RaggedValueRowIds"):
-            return _rowids(self._row_splits)
+            return self._row_partition.value_rowids()
 
     def nested_value_rowids(self, name=None):
         """Returns the row of each value for all levels."""
-        return tuple(_rowids(splits) for splits in self.nested_row_splits)
+        with name_scope(name, "RaggedNestedValueRowIds"):
+            return tuple(partition.value_rowids() for partition in self._nested_row_partitions)
 
     def bounding_shape(self, axis=None, name=None, out_type=None):
         """Returns the shape of the smallest tensor that holds it."""
@@ -329,7 +198,19 @@ class RaggedTensor(CompositeTensor):
 
     def with_values(self, new_values):
         """Returns the same rows with other values."""
-        return RaggedTensor(as_ragged_or_tensor(new_values), self._row_splits, internal=True, uniform_row_length=self._uniform_row_length)
+        new_values = as_ragged_or_tensor(new_values)
+        new_values.shape.with_rank_at_least(1)
+        self._values.shape[:1].assert_is_compatible_with(new_values.shape[:1])
+        if isinstance(new_values, RaggedTensor) and new_values._row_partition.dtype != self._row_partition.dtype:
+            raise ValueError("self and new_values have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to convert them to "
+                             "compatible dtypes.")
+        return RaggedTensor(new_values, self._row_partition, internal=True)
+
+    def _gradient_parts(self):
+        return [self._values]
+
+    def _with_gradients(self, gradients):
+        return self.with_values(gradients[0])
 
     def with_flat_values(self, new_values):
         """Returns the same rows with other innermost values."""
@@ -338,8 +219,13 @@ class RaggedTensor(CompositeTensor):
 
     def with_row_splits_dtype(self, dtype):
         """Returns the same with row splits of another type."""
+        dtype = dtypes.as_dtype(dtype)
+        if dtype not in (dtypes.int32, dtypes.int64):
+            raise ValueError("Argument `row_splits` dtype must be int32 or int64. Received %s." % (dtype,))
+        if dtype == self._row_partition.dtype:
+            return self
         inner = self._values.with_row_splits_dtype(dtype) if isinstance(self._values, RaggedTensor) else self._values
-        return RaggedTensor(inner, math_ops.cast(self._row_splits, dtype), internal=True)
+        return RaggedTensor(inner, self._row_partition.with_dtype(dtype), internal=True)
 
     def merge_dims(self, outer_axis, inner_axis):
         """Merges a range of dimensions into one."""
@@ -358,7 +244,7 @@ class RaggedTensor(CompositeTensor):
             else:
                 splits *= array_ops.shape(values, out_type=splits.dtype)[1]
                 values = merge_dims(values, 0, 1)
-        return RaggedTensor(values, splits, internal=True)
+        return RaggedTensor._of(values, splits)
 
     # Conversion.
 
@@ -395,6 +281,25 @@ class RaggedTensor(CompositeTensor):
                 columns = array_ops.concat([math_ops.cast(array_ops.gather(columns, places[:, 0]), dtypes.int64), places[:, 1:]], 1)
                 flat = array_ops.reshape(flat, [-1])
             return SparseTensor(math_ops.cast(columns, dtypes.int64), flat, self.bounding_shape(out_type=dtypes.int64))
+
+    def _to_variant(self, batched_input=False, name=None):
+        """Converts to a variant, or to a vector of one variant per row."""
+        with name_scope(name, "RaggedToVariant", [self.flat_values]):
+            return _ops.RaggedTensorToVariant(rt_nested_splits=list(self.nested_row_splits), rt_dense_values=self.flat_values,
+                                              batched_input=batched_input)
+
+    @classmethod
+    def _from_variant(cls, variant, dtype, output_ragged_rank, input_ragged_rank=None, row_splits_dtype=dtypes.int64, name=None):
+        """Converts what _to_variant made back, to a ragged tensor or, of rank 0, to a tensor."""
+        variant = convert.convert_to_tensor(variant, name="variant", dtype=dtypes.variant)
+        if variant.shape.ndims is not None and input_ragged_rank is not None and output_ragged_rank != input_ragged_rank + variant.shape.ndims:
+            raise ValueError("Argument `output_ragged_rank` (%d) must be equal to `input_ragged_rank` + `variant.shape.ndims` (%d)." % (
+                output_ragged_rank, input_ragged_rank + variant.shape.ndims))
+        with name_scope(name, "RaggedFromVariant", [variant]):
+            splits, values = _ops.RaggedTensorFromVariant(
+                encoded_ragged=variant, input_ragged_rank=-1 if input_ragged_rank is None else input_ragged_rank,
+                output_ragged_rank=max(output_ragged_rank, 0), Tvalues=dtype, Tsplits=row_splits_dtype)
+            return cls.from_nested_row_splits(values, splits, validate=False)
 
     def to_list(self):
         """Returns nested lists; for eager execution only."""
@@ -459,46 +364,6 @@ def _axis(axis, rank):
     if rank is None:
         raise ValueError("axis=%s may only be negative if ndims is statically known." % axis)
     return axis + rank
-
-
-def _rows(values, dtype):
-    """Returns the size of the first dimension."""
-    return values.nrows(dtype) if isinstance(values, RaggedTensor) else array_ops.shape(values, out_type=dtype)[0]
-
-
-def _check_uniform(length, size, rows):
-    """Raises ValueError if the numbers that are known do not agree."""
-    if length is not None and int(length) < 0:
-        raise ValueError("uniform_row_length must be greater than or equal to zero")
-    if length is None or size is None:
-        return
-    if int(length) == 0 and size or int(length) and size % int(length):
-        raise ValueError("uniform_row_length must divide evenly: %d values, rows of %d" % (size, int(length)))
-    if rows is not None and int(rows) * int(length) != size:
-        raise ValueError("The number of values %d does not match %d rows of %d" % (size, int(rows), int(length)))
-
-
-def _checked(splits, values):
-    """Returns row splits that fit: checked at once if they are known, otherwise in the step."""
-    import numpy as np
-
-    from runnel.ops import check_ops
-    known = convert.constant_value(splits)
-    if known is not None:
-        size = values.shape.dims[0].value if values.shape.ndims else None
-        wrong = len(known) == 0 or known[0] != 0 or np.any(np.diff(known) < 0) or (size is not None and known[-1] != size)
-        if wrong:
-            from runnel import errors
-            raise errors.InvalidArgumentError(None, None, "Arguments to from_row_splits do not form a valid RaggedTensor: %s for %s values" % (
-                known.tolist(), size))
-        if size is not None:
-            return splits
-    message = "Arguments to from_row_splits do not form a valid RaggedTensor:"
-    checks = [check_ops.assert_equal(splits[0], math_ops.cast(0, splits.dtype), message=message + "zero"),
-              check_ops.assert_non_negative(splits[1:] - splits[:-1], message=message + "monotonic"),
-              check_ops.assert_equal(splits[-1], _rows(values, splits.dtype), message=message + "nvals")]
-    with framework.control_dependencies([check for check in checks if check is not None]):
-        return array_ops.identity(splits)
 
 
 def _fetch(value):

@@ -14,5 +14,5 @@ __getattr__, __dir__, __all__ = namespace(
     "is_valid_signature load load_v2 main_op_with_restore maybe_saved_model_directory predict_signature_def regression_signature_def "
     "save simple_save",
     "saved_model.meta_graphs: builder constants loader main_op signature_constants signature_def_utils tag_constants utils",
-    "saved_model.object_saving: Asset LoadOptions SaveOptions",
+    "saved_model.asset: Asset", "saved_model.options: LoadOptions SaveOptions",
 )

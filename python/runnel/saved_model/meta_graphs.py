@@ -5,124 +5,24 @@ import sys
 import types
 
 from runnel import errors
-from runnel.core.composite import SparseTensor
 from runnel.core.framework import (
     GraphKeys, Operation, Tensor, add_to_collection, control_dependencies, get_collection, get_collection_ref,
     get_default_graph)
 from runnel.core.protobuf import message_class
 from runnel.io import any_files
-
-SAVED_MODEL_SCHEMA_VERSION = 1
-SAVED_MODEL_FILENAME_PB = "saved_model.pb"
-SAVED_MODEL_FILENAME_PBTXT = "saved_model.pbtxt"
-ASSETS_DIRECTORY = "assets"
-ASSETS_KEY = "saved_model_assets"
-VARIABLES_DIRECTORY = "variables"
-VARIABLES_FILENAME = "variables"
-DEBUG_DIRECTORY = "debug"
-DEBUG_INFO_FILENAME_PB = "saved_model_debug_info.pb"
-LEGACY_INIT_OP_KEY = "legacy_init_op"
-MAIN_OP_KEY = "saved_model_main_op"
-_INIT_SIGNATURE = "__saved_model_init_op"
-SERVING, TRAINING, GPU, TPU = "serve", "train", "gpu", "tpu"
-DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
-PREDICT_INPUTS, PREDICT_OUTPUTS = "inputs", "outputs"
-PREDICT_METHOD_NAME = "tensorflow/serving/predict"
-CLASSIFY_INPUTS, CLASSIFY_OUTPUT_CLASSES, CLASSIFY_OUTPUT_SCORES = "inputs", "classes", "scores"
-CLASSIFY_METHOD_NAME = "tensorflow/serving/classify"
-REGRESS_INPUTS, REGRESS_OUTPUTS = "inputs", "outputs"
-REGRESS_METHOD_NAME = "tensorflow/serving/regress"
-SUPERVISED_TRAIN_METHOD_NAME = "tensorflow/supervised/training"
-SUPERVISED_EVAL_METHOD_NAME = "tensorflow/supervised/eval"
-EVAL = "eval"
-TRAIN_OP_KEY = "saved_model_train_op"
-
-
-# Signatures
-
-
-def build_tensor_info(tensor):
-    """Returns the TensorInfo of a tensor: its name, type and shape."""
-    info = message_class("TensorInfo")()
-    if isinstance(tensor, SparseTensor):
-        info.coo_sparse.values_tensor_name = tensor.values.name
-        info.coo_sparse.indices_tensor_name = tensor.indices.name
-        info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
-    else:
-        info.name = tensor.name
-    info.dtype = tensor.dtype.base_dtype.as_datatype_enum
-    info.tensor_shape.CopyFrom(tensor.shape.as_proto())
-    return info
-
-
-def get_tensor_from_tensor_info(tensor_info, graph=None, import_scope=None):
-    """Returns the tensor that a TensorInfo names."""
-    graph = graph or get_default_graph()
-
-    def one(name):
-        return graph.get_tensor_by_name("%s/%s" % (import_scope, name) if import_scope else name)
-    if tensor_info.WhichOneof("encoding") == "coo_sparse":
-        sparse = tensor_info.coo_sparse
-        return SparseTensor(one(sparse.indices_tensor_name), one(sparse.values_tensor_name),
-                            one(sparse.dense_shape_tensor_name))
-    return one(tensor_info.name)
-
-
-def build_signature_def(inputs=None, outputs=None, method_name=None, defaults=None):
-    """Returns a SignatureDef from dicts of TensorInfos."""
-    signature = message_class("SignatureDef")()
-    for key, info in (inputs or {}).items():
-        signature.inputs[key].CopyFrom(info)
-    for key, info in (outputs or {}).items():
-        signature.outputs[key].CopyFrom(info)
-    if method_name is not None:
-        signature.method_name = method_name
-    return signature
-
-
-def predict_signature_def(inputs, outputs):
-    """Returns the signature of a prediction from dicts of tensors."""
-    if not inputs:
-        raise ValueError("Prediction `inputs` cannot be None or empty.")
-    if not outputs:
-        raise ValueError("Prediction `outputs` cannot be None or empty.")
-    return build_signature_def({key: build_tensor_info(x) for key, x in inputs.items()},
-                               {key: build_tensor_info(x) for key, x in outputs.items()},
-                               PREDICT_METHOD_NAME)
-
-
-def regression_signature_def(examples, predictions):
-    """Returns the signature of a regression over tf.Examples."""
-    if examples is None:
-        raise ValueError("Regression `examples` cannot be None.")
-    if predictions is None:
-        raise ValueError("Regression `predictions` cannot be None.")
-    return build_signature_def({REGRESS_INPUTS: build_tensor_info(examples)},
-                               {REGRESS_OUTPUTS: build_tensor_info(predictions)}, REGRESS_METHOD_NAME)
-
-
-def classification_signature_def(examples, classes, scores):
-    """Returns the signature of a classification over tf.Examples."""
-    if examples is None:
-        raise ValueError("Classification `examples` cannot be None.")
-    if classes is None and scores is None:
-        raise ValueError("Classification `classes` and `scores` cannot both be None.")
-    outputs = {}
-    if classes is not None:
-        outputs[CLASSIFY_OUTPUT_CLASSES] = build_tensor_info(classes)
-    if scores is not None:
-        outputs[CLASSIFY_OUTPUT_SCORES] = build_tensor_info(scores)
-    return build_signature_def({CLASSIFY_INPUTS: build_tensor_info(examples)}, outputs,
-                               CLASSIFY_METHOD_NAME)
-
-
-def is_valid_signature(signature_def):
-    """Tells whether a signature can be served."""
-    return bool(signature_def is not None and signature_def.inputs and signature_def.outputs
-                and signature_def.method_name)
-
-
+from runnel.saved_model.method_names import MethodNameUpdater
 # Writing
+from runnel.saved_model.signature_defs import (  # noqa: F401
+    ASSETS_DIRECTORY, ASSETS_KEY, CLASSIFY_INPUTS, CLASSIFY_METHOD_NAME, CLASSIFY_OUTPUT_CLASSES,
+    CLASSIFY_OUTPUT_SCORES, DEBUG_DIRECTORY, DEBUG_INFO_FILENAME_PB, DEFAULT_SERVING_SIGNATURE_DEF_KEY, EVAL,
+    GPU, LEGACY_INIT_OP_KEY, MAIN_OP_KEY, PREDICT_INPUTS, PREDICT_METHOD_NAME,
+    PREDICT_OUTPUTS, REGRESS_INPUTS, REGRESS_METHOD_NAME, REGRESS_OUTPUTS, SAVED_MODEL_FILENAME_PB,
+    SAVED_MODEL_FILENAME_PBTXT, SAVED_MODEL_SCHEMA_VERSION, SERVING, SUPERVISED_EVAL_METHOD_NAME, SUPERVISED_TRAIN_METHOD_NAME,
+    TPU, TRAINING, TRAIN_OP_KEY, VARIABLES_DIRECTORY, VARIABLES_FILENAME,
+    build_signature_def, build_tensor_info, build_tensor_info_from_op, classification_signature_def, get_element_from_tensor_info,
+    get_tensor_from_tensor_info, is_valid_signature, load_op_from_signature_def, op_signature_def, predict_signature_def,
+    regression_signature_def, supervised_eval_signature_def, supervised_train_signature_def, _INIT_SIGNATURE)
+
 
 
 class Builder:
@@ -143,12 +43,14 @@ class Builder:
     def add_meta_graph_and_variables(self, sess, tags, signature_def_map=None, assets_collection=None,
                                      legacy_init_op=None, clear_devices=False, init_op=None,
                                      train_op=None, strip_default_attrs=False, saver=None,
-                                     main_op=None):
+                                     main_op=None, assets_list=None):
         """Adds the default graph, and writes the variables of a session."""
         if self._has_variables:
             raise AssertionError("Graph state including variables and assets has already been saved. "
                                  "Please invoke `add_meta_graph()` instead.")
+        _check_signatures(signature_def_map)
         self._add_assets(assets_collection)
+        files = self._copy_assets(assets_list)
         self._add_init_op(init_op or main_op or legacy_init_op)
         self._add_train_op(train_op)
         saver = self._saver(saver)
@@ -157,20 +59,22 @@ class Builder:
         if saver is not None:
             saver.save(sess, os.path.join(folder, VARIABLES_FILENAME), write_meta_graph=False,
                        write_state=False)
-        self._add(saver, tags, signature_def_map, clear_devices, strip_default_attrs)
+        self._add(saver, tags, signature_def_map, clear_devices, strip_default_attrs, files)
         self._has_variables = True
 
     def add_meta_graph(self, tags, signature_def_map=None, assets_collection=None,
                        legacy_init_op=None, clear_devices=False, init_op=None, train_op=None,
-                       saver=None, strip_default_attrs=False, main_op=None):
+                       saver=None, strip_default_attrs=False, main_op=None, assets_list=None):
         """Adds another graph, which uses the variables already written."""
         if not self._has_variables:
             raise AssertionError("Graph state including variables and assets has not been saved yet. "
                                  "Please invoke `add_meta_graph_and_variables()` first.")
+        _check_signatures(signature_def_map)
         self._add_assets(assets_collection)
+        files = self._copy_assets(assets_list)
         self._add_init_op(init_op or main_op or legacy_init_op)
         self._add_train_op(train_op)
-        self._add(self._saver(saver), tags, signature_def_map, clear_devices, strip_default_attrs)
+        self._add(self._saver(saver), tags, signature_def_map, clear_devices, strip_default_attrs, files)
 
     def _saver(self, saver):
         from runnel.train.saver import Saver
@@ -178,6 +82,7 @@ class Builder:
 
     def _add_train_op(self, train_op):
         if train_op is not None:
+            train_op = getattr(train_op, "_graph_element", train_op)  # of a variable, the tensor that reads it
             if not isinstance(train_op, (Operation, Tensor)):
                 raise TypeError("`train_op` %r needs to be a Tensor or Op." % (train_op,))
             add_to_collection(TRAIN_OP_KEY, train_op)
@@ -188,38 +93,41 @@ class Builder:
         if not isinstance(init_op, Operation):
             raise TypeError("init_op needs to be an Operation: %r" % init_op)
         ref = get_collection_ref(MAIN_OP_KEY)
-        if ref and ref[0] is not init_op:
-            raise ValueError("Graph already contains one or more main ops under the collection %s." %
-                             MAIN_OP_KEY)
+        for key in (LEGACY_INIT_OP_KEY, MAIN_OP_KEY):
+            if any(known is not init_op for known in get_collection_ref(key)):
+                raise ValueError("Graph already contains one or more main ops under the collection %s." % key)
         if not ref:
             add_to_collection(MAIN_OP_KEY, init_op)
 
     def _add_assets(self, assets_collection):
-        for tensor in assets_collection or ():
-            from runnel.core.convert import constant_value
-            path = constant_value(tensor)
-            path = path.item().decode() if hasattr(path, "item") else bytes(path).decode()
-            folder = os.path.join(self._export_dir, ASSETS_DIRECTORY)
-            any_files.makedirs(folder)
-            import shutil
-            try:
-                shutil.copyfile(path, os.path.join(folder, os.path.basename(path)))
-            except OSError as error:
-                raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
-            asset = message_class("AssetFileDef")()
-            asset.filename = os.path.basename(path)
-            asset.tensor_info.name = tensor.name
+        """Copies the files that tensors name, and describes them in the collection of assets."""
+        for asset in self._copy_assets(assets_collection):
             any_message = message_class("Any")()
-            any_message.type_url = "type.googleapis.com/tensorflow.AssetFileDef"
-            any_message.value = asset.SerializeToString()
+            any_message.Pack(asset)
             add_to_collection(ASSETS_KEY, any_message)
 
-    def _add(self, saver, tags, signature_def_map, clear_devices, strip_default_attrs):
-        for key, signature in (signature_def_map or {}).items():
-            for info in list(signature.inputs.values()) + list(signature.outputs.values()):
-                if not info.WhichOneof("encoding") or info.dtype == 0:
-                    raise AssertionError("All TensorInfo protos used in the SignatureDefs must have the "
-                                         "`name` and `dtype` fields set: %s" % key)
+    def _copy_assets(self, tensors):
+        """Copies the files that tensors name. Returns their AssetFileDefs; files of the same name get numbers."""
+        from runnel.core.convert import constant_value
+        out, folder, here = [], os.path.join(self._export_dir, ASSETS_DIRECTORY), {}  # here: name in the model -> path
+        for tensor in tensors or ():
+            path = constant_value(tensor)
+            path = path.item().decode() if hasattr(path, "item") else bytes(path).decode()
+            name, number = os.path.basename(path), 0
+            while not _is_same_file(here.setdefault(name, path), path):
+                number += 1
+                name = "%s_%d" % (os.path.basename(path), number)
+            any_files.makedirs(folder)
+            try:
+                if not any_files.exists(os.path.join(folder, name)):
+                    any_files.copyfile(path, os.path.join(folder, name))
+            except OSError as error:
+                raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
+            out.append(message_class("AssetFileDef")(filename=name))
+            out[-1].tensor_info.name = tensor.name
+        return out
+
+    def _add(self, saver, tags, signature_def_map, clear_devices, strip_default_attrs, files):
         if saver is not None:
             meta = saver.export_meta_graph(clear_devices=clear_devices,
                                            strip_default_attrs=strip_default_attrs)
@@ -231,16 +139,31 @@ class Builder:
             meta.meta_info_def.tags.append(tag)
         for key, signature in (signature_def_map or {}).items():
             meta.signature_def[key].CopyFrom(signature)
+        for asset in files:
+            meta.asset_file_def.add().CopyFrom(asset)
         self._saved_model.meta_graphs.add().CopyFrom(meta)
 
     def save(self, as_text=False):
         """Writes the model's file. Returns its path."""
-        from runnel.saved_model.object_saving import replace_file
+        from runnel.saved_model.writing import replace_file
         path = os.path.join(self._export_dir,
                             SAVED_MODEL_FILENAME_PBTXT if as_text else SAVED_MODEL_FILENAME_PB)
         data = str(self._saved_model).encode() if as_text else self._saved_model.SerializeToString()
         replace_file(path, data)
         return path.encode()
+
+
+def _is_same_file(path, other):
+    from runnel.io.file_io import exists, filecmp
+    return path == other or exists(path) and exists(other) and filecmp(path, other)
+
+
+def _check_signatures(signature_def_map):
+    for key, signature in (signature_def_map or {}).items():
+        for info in list(signature.inputs.values()) + list(signature.outputs.values()):
+            if not info.WhichOneof("encoding") or info.WhichOneof("encoding") == "name" and info.dtype == 0:
+                raise AssertionError("All TensorInfo protos used in the SignatureDefs must have the "
+                                     "`name` and `dtype` fields set: %s" % key)
 
 
 def simple_save(session, export_dir, inputs, outputs, legacy_init_op=None):
@@ -279,11 +202,17 @@ def _parse(export_dir):
             raise OSError("Cannot parse file %s: %s." % (binary, error)) from None
         return model
     if any_files.exists(text):
-        from runnel.core.protobuf import parse_text
+        from runnel.core.text_format import ParseError, Parse
         with any_files.open(text) as file:
-            return parse_text(file.read(), model)
+            try:
+                return Parse(file.read(), model)
+            except ParseError as error:
+                raise OSError("Cannot parse file %s: %s." % (text, error)) from None
     raise OSError("SavedModel file does not exist at: %s/{%s|%s}" % (
         export_dir, SAVED_MODEL_FILENAME_PBTXT, SAVED_MODEL_FILENAME_PB))
+
+
+parse_saved_model = _parse
 
 
 def _find(model, tags, export_dir):
@@ -336,7 +265,9 @@ def _asset_feeds(meta, export_dir, import_scope):
     """Returns the feeds with the current paths of the assets."""
     feeds = {}
     prefix = import_scope + "/" if import_scope else ""
-    if ASSETS_KEY not in meta.collection_def:
+    for asset in meta.asset_file_def:
+        feeds[prefix + asset.tensor_info.name] = os.path.join(export_dir, ASSETS_DIRECTORY, asset.filename)
+    if feeds or ASSETS_KEY not in meta.collection_def:
         return feeds
     for item in meta.collection_def[ASSETS_KEY].any_list.value:
         asset = message_class("AssetFileDef").FromString(item.value)
@@ -360,6 +291,14 @@ def _init_op(meta, import_scope):
     return None
 
 
+def get_train_op(meta, import_scope=None):
+    """Returns the operation or tensor that trains the model, or None."""
+    if TRAIN_OP_KEY not in meta.collection_def:
+        return None
+    prefix = import_scope + "/" if import_scope else ""
+    return get_default_graph().as_graph_element(prefix + meta.collection_def[TRAIN_OP_KEY].node_list.value[0])
+
+
 class _Loader:
     """A SavedModel, read once and loaded into sessions."""
 
@@ -377,6 +316,34 @@ class _Loader:
 
     def get_meta_graph_def_from_tags(self, tags):
         return _find(self._saved_model, tags, self._export_dir)
+
+    def load_graph(self, graph, tags, import_scope=None, **saver_kwargs):
+        """Adds the graph with `tags` to `graph`. Returns (its saver or None, the elements that `return_elements` names)."""
+        from runnel.train.saver import import_meta_graph
+        names = saver_kwargs.pop("return_elements", None)
+        with graph.as_default():
+            saver = import_meta_graph(self.get_meta_graph_def_from_tags(tags), import_scope=import_scope, **saver_kwargs)
+            prefix = import_scope + "/" if import_scope else ""
+            return saver, None if names is None else [graph.as_graph_element(prefix + name) for name in names]
+
+    def restore_variables(self, sess, saver, import_scope=None):
+        """Restores the variables of a graph that load_graph added."""
+        from runnel.ops.variables import _all_saveable_objects
+        from runnel.train.saver import Saver
+        with sess.graph.as_default():
+            if isinstance(saver, Saver):
+                saver.restore(sess, get_variables_path(self._export_dir))
+            elif saver is not None or _all_saveable_objects(scope=import_scope):
+                raise ValueError("No tf.train.Saver object was passed to the function `SavedModelLoader.restore_variables`. Since there are "
+                                 "variables in the graph, a saver is required.")
+
+    def run_init_ops(self, sess, tags, import_scope=None):
+        """Runs the initialization of a graph that load_graph added."""
+        meta = self.get_meta_graph_def_from_tags(tags)
+        with sess.graph.as_default():
+            op = _init_op(meta, import_scope)
+            if op is not None:
+                sess.run(op, feed_dict=_asset_feeds(meta, self._export_dir, import_scope))
 
     def load(self, sess, tags, import_scope=None, **saver_kwargs):
         return load(sess, tags, self._export_dir, import_scope, **saver_kwargs)
@@ -433,7 +400,7 @@ main_op = _module("main_op", main_op=_main_op, main_op_with_restore=main_op_with
 utils = _module("utils", build_tensor_info=build_tensor_info,
                 get_tensor_from_tensor_info=get_tensor_from_tensor_info)
 signature_def_utils = _module(
-    "signature_def_utils", build_signature_def=build_signature_def,
+    "signature_def_utils", MethodNameUpdater=MethodNameUpdater, build_signature_def=build_signature_def,
     predict_signature_def=predict_signature_def, regression_signature_def=regression_signature_def,
     classification_signature_def=classification_signature_def, is_valid_signature=is_valid_signature)
 

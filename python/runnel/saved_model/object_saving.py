@@ -4,172 +4,71 @@ The file has an object graph: objects and variables by attribute names, function
 function per signature. The checkpoint beside it is that of tf.train.Checkpoint, with the same names.
 """
 
-import inspect
 import os
-import shutil
 
-from runnel import _core, dtypes, nest, raw_ops
+from runnel import _core, dtypes, raw_ops
+from runnel.checkpoint import keys
+from runnel.checkpoint.object_graph import Listing, ObjectGraphView, get_checkpoint_factories_and_keys
+from runnel.checkpoint.trackable_saver import TrackableSaver, inside_function
 from runnel.core import convert, framework
 from runnel.core.framework import Graph
+from runnel.core.identity import ObjectIdentityDictionary
 from runnel.core.protobuf import message_class
-from runnel.core.trackable import Trackable
-from runnel.eager.def_function import ConcreteFunction, Function, TensorSpec
-from runnel.eager.tracing import eager_functions, trace
+from runnel.core.trackable import Trackable, TrackableReference, is_function
+from runnel.core.trackable_resource import CapturableResource
+from runnel.core.type_spec import TensorSpec
+from runnel.eager.def_function import Function
+from runnel.eager.tracing import visible_functions
 from runnel.io import any_files
 from runnel.ops import variables
-from runnel.saved_model import structured_value
-from runnel.train.saveable import ATTRIBUTES, Saveable, flat, restored, saveable_of, variable_in
+from runnel.saved_model import fingerprinting, metrics, registration, revived_types, save_context, saving_functions, signatures as signatures_, structured_value
+from runnel.saved_model.asset import Asset
+from runnel.saved_model.constants_held import TrackableConstant
+from runnel.saved_model.function_specs import full_arg_spec
+from runnel.saved_model.options import SaveOptions
+from runnel.saved_model.writing import constant_of, names_of, reachable, replace_file, safe_name, tell_of_untraced, untracked
+from runnel.train.checkpoint_options import CheckpointOptions
 
-_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _INIT = "__saved_model_init_op"
+_SAVE_V2_LABEL = "save_v2"  # in metrics
 
 
-class Asset:
-    """A file that is copied into the model."""
-
-    def __init__(self, path):
-        self._path = os.fspath(path)
-        self.asset_path = convert.constant(self._path)
-
-    @property
-    def path(self):
-        """The path, as a tensor that functions may read."""
-        return self.asset_path
+def variable_in(value):
+    """Returns the variable that an object is, or that an object of a library's class stands for; None if there is none."""
+    if getattr(type(value), "_should_act_as_resource_variable", False):
+        value = value.value
+    return value if isinstance(value, variables.Variable) else None
 
 
-class SaveOptions:
-    """Options for saving. Only `function_aliases` has an effect: it is written."""
+class _View(ObjectGraphView):
+    """The objects of a model. The children of each are listed once, because listing may trace functions."""
 
-    def __init__(self, namespace_whitelist=None, save_debug_info=False, function_aliases=None, **_):
-        self.namespace_whitelist = list(namespace_whitelist or ())
-        self.save_debug_info = save_debug_info
-        self.function_aliases = dict(function_aliases or {})
+    def __init__(self, root):
+        super().__init__(root)
+        self._lists, self._cache = ObjectIdentityDictionary(), ObjectIdentityDictionary()
+        self._assets = {}  # path -> the Asset that stands for it
 
+    def list_children(self, obj, save_type="savedmodel", **kwargs):
+        if obj not in self._lists:
+            found = []
+            if not is_function(obj) and variable_in(obj) is None:
+                found = super().list_children(obj, "savedmodel", cache=self._cache)
+            self._lists[obj] = [TrackableReference(child.name, self._merged(child.ref)) for child in found]
+        return self._lists[obj]
 
-class LoadOptions:
-    """Options for loading. Those of checkpoints and devices have no effect; `function_aliases` of the root is optional."""
+    def _merged(self, obj):
+        """Returns the one object that stands for all Assets with the same tensor."""
+        return self._assets.setdefault(id(obj.asset_path), obj) if isinstance(obj, Asset) else obj
 
-    def __init__(self, allow_partial_checkpoint=False, experimental_io_device=None, experimental_load_function_aliases=False, **_):
-        self.allow_partial_checkpoint = allow_partial_checkpoint
-        self.experimental_load_function_aliases = experimental_load_function_aliases
-        self.experimental_io_device = experimental_io_device
-
-
-class _Constant:
-    """A value that a function reads."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-
-class _Signatures(dict):
-    """The functions for serving: from keyword arguments to dicts."""
-
-
-class Captures:
-    """A library function as objects hold it: its name, what it captures, its arguments and results.
-
-    The arguments are ((positional), {keyword}) with TensorSpecs; the results are a structure.
-    """
-
-    def __init__(self, name, captured, inputs, outputs, keywords=None, result_types=None):
-        self.name, self.captured = name, captured
-        self.inputs, self.outputs = inputs, outputs
-        self.keywords = keywords  # the arguments' names, if the file describes this as a SavedBareConcreteFunction; else None
-        self.dtypes = result_types if result_types is not None else [x.dtype for x in nest.flatten(outputs) if x is not None]
-
-
-def is_table(value):
-    """Tells whether `value` is a table."""
-    return hasattr(value, "resource_handle") and hasattr(value, "_saved_methods")
-
-
-def is_function(value):
-    """Tells whether `value` is a tf.function."""
-    return isinstance(value, Function) or hasattr(value, "_saved_function")
-
-
-def _is_tracked(value):
-    if isinstance(value, Trackable):
-        return True
-    if isinstance(value, (list, tuple)):
-        return any(_is_tracked(item) for item in value)
-    if isinstance(value, dict):
-        return any(_is_tracked(item) for item in value.values())
-    return (isinstance(value, (variables.Variable, Asset, Captures, _Constant)) or is_function(value) or is_table(value)
-            or hasattr(type(value), "trainable_variables") or hasattr(value, "_saved_children")
-            or hasattr(type(value), "_checkpoint_children"))
-
-
-def _methods(value):
-    """Returns [(name, function)] of the methods that an object's classes decorate with tf.function."""
-    found = {}
-    for cls in reversed(type(value).__mro__):
-        for name, member in vars(cls).items():
-            if isinstance(member, Function):
-                found[name] = getattr(value, name)
-    return sorted(found.items())
-
-
-def children(value):
-    """Returns [(name, object)] of what an object holds."""
-    if isinstance(value, (variables.Variable, Asset, Captures, _Constant)) or is_function(value):
-        return []
-    own = getattr(value, "_saved_children", None)
-    if own is not None:
-        return own()
-    if is_table(value):
-        rows = []
-    elif isinstance(value, Trackable):
-        rows = list(value._trackable_children("savedmodel").items())
-    elif isinstance(value, (list, tuple)):
-        rows = [(str(i), item) for i, item in enumerate(value)]
-    elif isinstance(value, dict):
-        rows = [(str(key), item) for key, item in value.items()]
-    else:
-        rows = held_by(value)
-    return [(name, item) for name, item in rows if _is_tracked(item)]
-
-
-def held_by(value):
-    """Returns [(name, object)] of the attributes and functions of an object."""
-    held = getattr(value, "_checkpoint_children", None)
-    # Private attributes of Runnel's own classes are not part of the model.
-    is_ours = type(value).__module__.startswith("runnel.")
-    rows = held() if held is not None else [
-        (name, item) for name, item in vars(value).items() if name != "_tf_functions" and not (is_ours and name.startswith("_"))]
-    return [(name, item) for name, item in rows + _methods(value) if _is_tracked(item)]
-
-
-def _full_arg_spec(python_function):
-    """Returns the FullArgSpec of a function from its signature."""
-    import collections
-    kinds = inspect.Parameter
-    parameters = list(inspect.signature(python_function).parameters.values())
-    plain = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
-    named = [p for p in parameters if p.kind == kinds.KEYWORD_ONLY]
-
-    def value(default):
-        try:
-            structured_value.encode(default)
-        except structured_value.NotEncodable:
-            return None
-        return default
-
-    def rest(kind):
-        return next((p.name for p in parameters if p.kind == kind), None)
-    defaults = tuple(value(p.default) for p in plain if p.default is not kinds.empty)
-    full = collections.namedtuple("FullArgSpec", "args varargs varkw defaults kwonlyargs kwonlydefaults annotations")
-    return full([p.name for p in plain], rest(kinds.VAR_POSITIONAL), rest(kinds.VAR_KEYWORD), defaults or None,
-                [p.name for p in named], {p.name: value(p.default) for p in named if p.default is not kinds.empty} or None, {})
+    def add(self, name, obj):
+        """Gives the root another child."""
+        self._lists[self.root] = [child for child in self.list_children(self.root) if child.name != name] + [TrackableReference(name, obj)]
 
 
 def _concretes(function):
     """Returns the traces of a tf.function that a file can describe."""
-    if function.input_signature is not None and not function._cache:
-        function.get_concrete_function()
     found = []
-    for concrete in dict.fromkeys(function._cache.values()):
+    for concrete in function._list_all_concrete_functions_for_serialization():
         captures = concrete.described()
         try:
             structured_value.encode(captures.inputs)
@@ -180,168 +79,170 @@ def _concretes(function):
     return found
 
 
-def method(stem, build):
-    """Returns a function without arguments that returns the scalar that `build` builds."""
-    traced = trace(build, [], "__inference_%s" % stem)
-    return Captures(traced.name, traced.captured, ((), {}), TensorSpec((), traced.dtypes[0], "unknown"))
-
-
-def _bare(stem, build, specs, outputs):
-    """Returns a function with named arguments, like those that save and restore an object."""
-    traced = trace(build, [(spec.dtype, spec.shape) for spec in specs], "__inference_%s" % stem)
-    return Captures(traced.name, traced.captured, (tuple(specs), {}), outputs(traced.dtypes), [spec.name for spec in specs], traced.dtypes)
-
-
-def saving_functions(saveable):
-    """Returns (save, restore) of a Saveable.
-
-    `save` maps the key to a list of {name, slice_spec, tensor}; `restore` takes tensors and returns nothing.
-    """
-    def save(key):
-        rows = zip(saveable.suffixes, saveable.read())
-        return [{"name": raw_ops.StringJoin(inputs=[key, convert.constant(suffix)]), "slice_spec": convert.constant(""), "tensor": tensor}
-                for suffix, tensor in rows]
-
-    def saved(_):
-        return [{"name": TensorSpec((), dtypes.string, "tensor_%d_name" % i), "slice_spec": TensorSpec((), dtypes.string, "tensor_%d_slice_spec" % i),
-                 "tensor": TensorSpec(None, dtype, "tensor_%d_tensor" % i)} for i, dtype in enumerate(saveable.dtypes)]
-    tensors = [TensorSpec(None, dtype, "restored_tensors_%d" % i) for i, dtype in enumerate(saveable.dtypes)]
-    return (_bare("save_fn", save, [TensorSpec((), dtypes.string, "checkpoint_key")], saved),
-            _bare("restore_fn", lambda *args: done(saveable.restore(args)), tensors, lambda _: TensorSpec((), dtypes.int32, "unknown")))
-
-
-def done(*operations):
-    """Returns 1 after the operations have run."""
-    with framework.control_dependencies(operations):
-        return raw_ops.Identity(convert.constant(1, dtype=dtypes.int32))
-
-
 class _Writer:
     def __init__(self, root, signatures, options):
-        self._options = options or SaveOptions()
-        self._signatures = _as_signatures(root, signatures)
+        self._options = options
+        self._view = view = _View(root)
+        children = view.children(root)
+        self._signatures = signatures_.canonicalize(root, children, signatures)
+        held = children.get("signatures")
+        if held is not None and not isinstance(held, signatures_._SignatureMap):
+            raise ValueError("Exporting an object %s which has an attribute named 'signatures'. This is a reserved attribute used to store "
+                             "SavedModel signatures in objects which come from `tf.saved_model.load`. Delete this attribute (e.g. `del "
+                             "obj.signatures`) before saving if this shadowing is acceptable." % (root,))
+        shown = signatures_._SignatureMap({key: signatures_.SignatureFunction(captures) for key, captures in self._signatures.items()})
+        view._lists[shown] = [TrackableReference(key, value) for key, value in shown.items()]
+        view.add("signatures", shown)
         self._graph = message_class("SavedObjectGraph")()
-        self._tree = message_class("TrackableObjectGraph")()
-        self._objects, self._paths, self._ids = [], [], {}
         self._by_handle = {}  # id of a captured tensor -> number of the object it belongs to
-        self._kept = []       # references that keep those ids valid
         self._functions = {}  # name -> Captures
-        self._values = {}     # key -> Saveable
-        self._saving = {}     # id of a table -> the functions that save and restore it
-        self._collect(root)
+        self._kept = []       # references that keep those ids valid
+        self._listing = Listing(view)
+        self.objects, self._ids = list(self._listing.objects), self._listing.ids
+        self._saving = ObjectIdentityDictionary()  # object -> {attribute: (save, restore)}, Captures
+        self._factories, registered = get_checkpoint_factories_and_keys(self._listing.names)
+        self._savers = {id(obj): name for name, objects in registered.items() for obj in objects.values()}
+        self._add_nodes()
 
-    # Objects
+    # The object graph
 
-    def _number(self, value, path):
-        number = self._ids.get(id(value))
-        if number is None:
-            number = self._ids[id(value)] = len(self._objects)
-            self._objects.append(value)
-            self._kept.append(value)
-            self._paths.append(path)
-            self._graph.nodes.add()
-            self._tree.nodes.add()
-        return number
-
-    def _link(self, above, name, value):
-        escaped = name.replace(".", "..").replace("/", ".S")
-        number = self._number(value, "/".join(p for p in (self._paths[above], escaped) if p))
-        self._graph.nodes[above].children.add(node_id=number, local_name=name)
-        self._tree.nodes[above].children.add(node_id=number, local_name=name)
-        return number
-
-    def _collect(self, root):
-        self._number(root, "")
-        at = 0
-        while at < len(self._objects):
-            value = self._objects[at]
-            for name, child in children(value):
-                if not (at == 0 and name == "signatures"):
-                    self._link(at, name, child)
-            if at == 0:
-                self._link(0, "signatures", self._signatures)
-            if is_table(value):
-                for name, method in value._saved_methods():
-                    if isinstance(method, Asset):
-                        self._link(at, name, method)
-                    else:
-                        self._link(at, name, _Method(method))
-            at += 1
-        for number, value in enumerate(self._objects):
-            if variable_in(value) is not None:
-                self._by_handle.setdefault(id(value.handle), number)
-            elif is_table(value):
-                self._by_handle[id(value.resource_handle)] = number
-            elif isinstance(value, Asset):
-                self._by_handle[id(value.asset_path)] = number
-        for number in range(len(self._objects)):
+    def _add_nodes(self):
+        for number, obj in enumerate(self.objects):
+            node = self._graph.nodes.add()
+            for slot in self._listing.slots.get(obj, ()):
+                node.slot_variables.add().CopyFrom(slot)
+            for child in self._view.list_children(obj):
+                node.children.add(node_id=self._ids[child.ref], local_name=child.name)
+            for name, other in obj._deserialization_dependencies(self._view.children(obj)).items():
+                if not isinstance(other, Trackable):
+                    raise TypeError("The dependency of type %s is not an instance `Trackable`, and can't be saved to SavedModel. Please check the "
+                                    "implementation of `_deserialization_dependencies` in the parent object %s." % (type(other), obj))
+                if other not in self._ids:
+                    raise ValueError("Found an untracked dependency. Object %s depends on %s, but this dependency isn't listed as a child. Please "
+                                     "track this child by overriding `_trackable_children` or use `._track_trackable`." % (
+                                         self._path(number), other))
+                node.dependencies.add(node_id=self._ids[other], local_name=name)
+            self._note_handle(number, obj)
+        self._check_dependencies()
+        for captures in self._signatures.values():
+            for tensor in captures.captured:
+                self._object_of(tensor, captures)
+        for number in range(len(self._listing.objects)):
             self._describe(number)
 
+    def _path(self, number):
+        name = self._listing.names.get(self.objects[number], "")
+        return "root." + name.replace("/", ".") if name else "root object"
+
+    def _check_dependencies(self):
+        try:
+            list(keys.order_by_dependency({n: [d.node_id for d in node.dependencies] for n, node in enumerate(self._graph.nodes)}))
+        except keys.CyclicDependencyError as error:
+            rows = error.leftover_dependency_map.items()
+            raise ValueError(
+                "There is one or more dependency cycle in the saved Trackable object. Saving cannot continue until this cycle is resolved.\n>> "
+                "Unresolved nodes:\n%s\n>> Unresolved cyclic dependencies:\n%s" % (
+                    "\n".join("\tNode %d = %s (type %s)" % (n, self._path(n), type(self.objects[n])) for n, _ in rows),
+                    "\n".join("\tNode %d depends on nodes %s" % row for row in rows))) from None
+
+    def _note_handle(self, number, obj):
+        variable = variable_in(obj)
+        if variable is not None:
+            self._by_handle.setdefault(id(variable.handle), number)
+            for copy in getattr(variable, "_values", ()):
+                self._by_handle.setdefault(id(copy.handle), number)
+        elif isinstance(obj, CapturableResource) and obj.resource_handle is not None:
+            self._by_handle.setdefault(id(obj.resource_handle), number)
+        elif isinstance(obj, Asset):
+            self._by_handle.setdefault(id(obj.asset_path), number)
+        elif isinstance(obj, TrackableConstant):
+            self._by_handle.setdefault(id(obj.capture), number)
+
     def _describe(self, number):
-        value, node = self._objects[number], self._graph.nodes[number]
-        saveable = saveable_of(value)
-        if saveable is not None:
-            key = self._paths[number] + ATTRIBUTES + saveable.attribute
-            self._tree.nodes[number].attributes.add(name=saveable.attribute, full_name=saveable.full_name, checkpoint_key=key)
-            self._values[key] = saveable
-        if variable_in(value) is not None:
-            self._describe_variable(variable_in(value), node.variable)
-        elif isinstance(value, _Signatures):
-            _user_object(node, "signature_map")
-        elif isinstance(value, Asset):
+        obj, node = self.objects[number], self._graph.nodes[number]
+        variable = variable_in(obj)
+        if variable is not None:
+            self._describe_variable(variable, node.variable)
+        elif isinstance(obj, Asset):
             node.asset.SetInParent()
-            node.asset.asset_file_def_index = sum(isinstance(v, Asset) for v in self._objects[:number])
-        elif isinstance(value, Captures):
-            self._describe_bare(value, node.bare_concrete_function)
-        elif isinstance(value, _Method):
-            self._describe_function(node.function, [value.captures], None)
-        elif isinstance(value, Function):
-            self._describe_function(node.function, _concretes(value), value)
-        elif is_function(value):
-            value._saved_function(self, node.function)
-        elif is_table(value):
-            node.resource.SetInParent()
-            if value._registered_name:
-                node.registered_name = value._registered_name
-            self._describe_saveables(value, node)
-        elif isinstance(value, (list, tuple)):
-            _user_object(node, "trackable_list_wrapper" if isinstance(value, list) else "trackable_tuple_wrapper")
-        elif isinstance(value, dict):
-            _user_object(node, "trackable_dict_wrapper")
+            node.asset.asset_file_def_index = sum(isinstance(other, Asset) for other in self.objects[:number])
+        elif isinstance(obj, signatures_.SignatureFunction):
+            self._describe_bare(obj.captures, node.bare_concrete_function)
+        elif isinstance(obj, Function):
+            self._describe_function(node.function, _concretes(obj), obj)
+        elif hasattr(obj, "_saved_function"):
+            obj._saved_function(self, node.function)
+        elif is_function(obj):
+            captures = obj.described()
+            if captures.keywords is None:
+                captures.keywords = signatures_.argument_names(obj, captures)
+            self._describe_bare(captures, node.bare_concrete_function, obj.function_type)
+        elif isinstance(obj, TrackableConstant):
+            node.constant.SetInParent()
         else:
-            _user_object(node, "_generic_user_object")
+            if isinstance(obj, CapturableResource):
+                node.resource.SetInParent()
+                node.resource.device = getattr(obj, "_resource_device", "") or ""
+            else:
+                self._describe_user_object(obj, node)
+            self._describe_saveables(obj, node)
+        name = registration.get_registered_class_name(obj) or getattr(obj, "_registered_name", "")
+        if name:
+            node.registered_name = name
+            message = obj._serialize_to_proto(object_proto=node)
+            if message is not None:
+                node.serialized_user_proto.Pack(message)
 
-    def _describe_saveables(self, table, node):
-        saveable = saveable_of(table)
-        if saveable is None:
+    @staticmethod
+    def _describe_user_object(obj, node):
+        message = revived_types.serialize(obj)
+        if message is None:
+            message = message_class("SavedUserObject")(identifier=obj._object_identifier)
+            message.version.producer = message.version.min_consumer = 1
+        node.user_object.CopyFrom(message)
+
+    def _describe_saveables(self, obj, node):
+        if id(obj) in self._savers:
+            node.registered_saver = self._savers[id(obj)]
             return
-        functions = self._saving[id(table)] = table._saving_functions()
-        out = node.saveable_objects[saveable.attribute]
-        out.save_function, out.restore_function = (self._function_object(captures) for captures in functions)
+        rows = self._factories.get(obj, ())
+        found = saving_functions.of(obj, rows) if rows else {}
+        for name, functions in found.items():
+            self._saving.setdefault(obj, {})[name] = functions
+            out = node.saveable_objects[name]
+            out.save_function, out.restore_function = (self._add_bare(captures) for captures in functions)
 
-    def _function_object(self, captures):
+    def _add_bare(self, captures):
         """Returns the number of a function that is not an attribute of any object."""
-        number = self._number(captures, "")
-        self._describe(number)
+        function = signatures_.SignatureFunction(captures)
+        self._ids[function] = number = len(self.objects)
+        self.objects.append(function)
+        self._describe_bare(captures, self._graph.nodes.add().bare_concrete_function)
         return number
 
-    def _describe_variable(self, variable, out):
+    @staticmethod
+    def _describe_variable(variable, out):
         out.dtype = variable.dtype.base_dtype.as_datatype_enum
         out.shape.CopyFrom(variable.shape.as_proto())
         out.trainable = bool(variable.trainable)
         out.name = variable._shared_name
+        out.synchronization, out.aggregation = int(variable.synchronization), int(variable.aggregation)
+        if save_context.get_save_options().experimental_variable_policy._save_variable_devices():
+            out.device = variable.device or ""
 
-    def _describe_bare(self, captures, out):
+    def _describe_bare(self, captures, out, function_type=None):
         self.add_function(captures)
         out.concrete_function_name = captures.name
         out.argument_keywords.extend(captures.keywords)
-        spec = _full_arg_spec(lambda: None)
-        if captures.inputs[0]:
+        if function_type is not None:
             out.allowed_positional_arguments = len(captures.keywords)
-            spec = spec._replace(args=list(captures.keywords))
+            spec = full_arg_spec(function_type)
+        elif captures.inputs[0]:
+            out.allowed_positional_arguments = len(captures.keywords)
+            spec = full_arg_spec(lambda: None)._replace(args=list(captures.keywords))
         else:
             out.allowed_positional_arguments = int(len(captures.keywords) == 1)
-            spec = spec._replace(kwonlyargs=list(captures.keywords))
+            spec = full_arg_spec(lambda: None)._replace(kwonlyargs=list(captures.keywords))
         structured_value.encode(spec, out.function_spec.fullargspec)
         structured_value.encode(None, out.function_spec.input_signature)
 
@@ -349,10 +250,11 @@ class _Writer:
         for one in captures:
             self.add_function(one)
             out.concrete_functions.append(one.name)
-        python_function = (lambda: None) if function is None else function.python_function
-        signature = () if function is None else function.input_signature
-        structured_value.encode(_full_arg_spec(python_function), out.function_spec.fullargspec)
-        structured_value.encode(signature, out.function_spec.input_signature)
+        python_function = function.python_function
+        structured_value.encode(full_arg_spec(python_function), out.function_spec.fullargspec)
+        structured_value.encode(function.input_signature, out.function_spec.input_signature)
+        if function.jit_compile is not None:
+            out.function_spec.jit_compile = 1 if function.jit_compile else 2
 
     def add_function(self, captures):
         """Writes a library function, and the objects it reads."""
@@ -361,275 +263,175 @@ class _Writer:
         self._functions[captures.name] = captures
         out = self._graph.concrete_functions[captures.name]
         for tensor in captures.captured:
-            out.bound_inputs.append(self._object_of(tensor, captures.name))
+            out.bound_inputs.append(self._object_of(tensor, captures))
         structured_value.encode(captures.inputs, out.canonicalized_input_signature)
         structured_value.encode(captures.outputs, out.output_signature)
 
-    def _object_of(self, tensor, name):
+    def _object_of(self, tensor, captures):
         number = self._by_handle.get(id(tensor))
         if number is None:
-            if tensor.dtype == dtypes.resource:
-                raise AssertionError(
-                    "Tried to export a function which references an 'untracked' resource. TensorFlow objects (e.g. tf.Variable) captured by "
-                    "functions must be 'tracked' by assigning them to an attribute of a tracked object or assigned to an attribute of the main "
-                    "object directly. See the information below:\n\tFunction name = %s" % name)
-            number = self._number(_Constant(tensor), "")
-            self._graph.nodes[number].constant.SetInParent()
+            if tensor.dtype in (dtypes.resource, dtypes.variant):
+                raise untracked(captures, tensor)
+            constant = TrackableConstant(tensor)
+            self._ids[constant] = number = len(self.objects)
+            self.objects.append(constant)
+            self._graph.nodes.add().constant.SetInParent()
             self._by_handle[id(tensor)] = number
             self._kept.append(tensor)
         return number
 
     # The graph
 
-    def write(self, folder):
-        os.makedirs(os.path.join(folder, "variables"), exist_ok=True)
+    def meta_graph(self):
+        """Returns the MetaGraphDef; `assets` then has {file name in the model: path}."""
+        self.assets = {}
         meta = message_class("MetaGraphDef")()
-        graph = Graph()
-        for definition in _reachable(self._functions):
+        definitions, graph = reachable(self._functions, visible_functions()), Graph()
+        for definition in definitions.values():
             _core.add_function_def(graph, definition)
         with graph.as_default():
-            self._build(meta, graph, folder)
+            self._build(meta, graph)
         meta.graph_def.CopyFrom(graph.as_graph_def(add_shapes=False))
         meta.object_graph_def.CopyFrom(self._graph)
-        meta.meta_info_def.tags.append("serve")
-        meta.meta_info_def.tensorflow_version = "2.21.0"
+        self._check_namespaces(meta.graph_def)
+        from runnel.core import versions
+        meta.meta_info_def.tags.extend(["serve", *(self._options.extra_tags or ())])
+        meta.meta_info_def.tensorflow_version = versions.VERSION
+        meta.meta_info_def.tensorflow_git_version = versions.GIT_VERSION
+        meta.meta_info_def.stripped_default_attrs = True
         for alias, function in self._options.function_aliases.items():
-            for captures in _concretes(function):
-                meta.meta_info_def.function_aliases[captures.name] = alias
-        names, _ = flat(self._values)
-        raw_ops.SaveV2(prefix=os.path.join(folder, "variables", "variables"), tensor_names=names + [_GRAPH_KEY],
-                       shape_and_slices=[""] * (len(names) + 1),
-                       tensors=[tensor for saveable in self._values.values() for tensor in saveable.read()] + [
-                           convert.constant(self._tree.SerializeToString())])
-        model = message_class("SavedModel")()
-        model.saved_model_schema_version = 1
-        model.meta_graphs.add().CopyFrom(meta)
-        replace_file(os.path.join(folder, "saved_model.pb"), model.SerializeToString())
+            for name in names_of(function):
+                meta.meta_info_def.function_aliases[name] = alias
+        return meta
 
-    def _build(self, meta, graph, folder):
-        nodes = {}  # number of an object -> the tensor that stands for it in the graph
-        for number, value in enumerate(self._objects):
-            variable = variable_in(value)
+    def _check_namespaces(self, graph_def):
+        if self._options.namespace_whitelist is None:
+            return
+        nodes = [node.op for node in graph_def.node] + [node.op for function in graph_def.library.function for node in function.node_def]
+        bad = sorted({op for op in nodes if ">" in op and op.split(">")[0] not in self._options.namespace_whitelist})
+        if bad:
+            raise ValueError(
+                "Attempted to save ops from non-whitelisted namespaces to SavedModel: %s.\nPlease verify that these ops should be saved, since "
+                "they must be available when loading the SavedModel. If loading from Python, you must import the library defining these ops. "
+                "From C++, link the custom ops to the serving binary. Once you've confirmed this, add the following namespaces to the "
+                "`namespace_whitelist` argument in tf.saved_model.SaveOptions: %s." % (bad, {op.split(">")[0] for op in bad}))
+
+    def checkpoint(self, path):
+        """Writes the values of the objects."""
+        options = CheckpointOptions(experimental_io_device=self._options.experimental_io_device,
+                                    experimental_sharding_callback=self._options.experimental_sharding_callback)
+        TrackableSaver(self._view).save(path, options=options)
+
+    def _build(self, meta, graph):
+        self._asset_assigns = []  # operations that set the paths of assets
+        self._nodes = nodes = {}  # number of an object -> the tensor that stands for it in the graph
+        for number, obj in enumerate(self.objects):
+            variable = variable_in(obj)
             if variable is not None:
                 name = graph.unique_name(variable._shared_name)
                 nodes[number] = raw_ops.VarHandleOp(dtype=variable.dtype, shape=variable.shape, shared_name=name, name=name)
-            elif is_table(value):
-                nodes[number] = value._make()
-            elif isinstance(value, Asset):
-                nodes[number] = self._add_asset(meta, value, folder)
-            elif isinstance(value, _Constant):
-                nodes[number] = convert.constant(value.tensor.numpy(), dtype=value.tensor.dtype)
+            elif isinstance(obj, CapturableResource) and obj.resource_handle is not None:
+                nodes[number] = obj._create_resource()
+                if isinstance(nodes[number], (list, tuple)):
+                    nodes[number] = nodes[number][0]
+            elif isinstance(obj, Asset):
+                nodes[number] = self._add_asset(meta, obj, graph)
+            elif isinstance(obj, TrackableConstant):
+                nodes[number] = convert.constant(constant_of(obj.capture), dtype=obj.capture.dtype)
                 self._graph.nodes[number].constant.operation = nodes[number].op.name
-        for key, captures in self._signatures.items():
-            self._add_signature(meta.signature_def[key], key, captures, nodes)
-        self._add_init(meta, nodes)
-        self._add_saver(meta.saver_def, nodes)
+        for key, captures in sorted(self._signatures.items()):
+            self._add_signature(meta.signature_def[key], key, captures)
+        self._add_init(meta)
+        if not self._options.experimental_skip_saver:
+            self._add_saver(meta.saver_def)
 
-    def _call(self, captures, arguments, nodes):
+    def call(self, captures, arguments):
+        """Calls a function with its captures in the graph."""
         bound = self._graph.concrete_functions[captures.name].bound_inputs
-        return raw_ops.StatefulPartitionedCall(args=arguments + [nodes[n] for n in bound], Tout=captures.dtypes, f=captures.name)
+        results = raw_ops.StatefulPartitionedCall(args=list(arguments) + [self._nodes[n] for n in bound], Tout=captures.dtypes, f=captures.name)
+        return [] if isinstance(results, framework.Operation) else results
 
-    def _add_asset(self, meta, asset, folder):
-        os.makedirs(os.path.join(folder, "assets"), exist_ok=True)
-        taken = {definition.filename for definition in meta.asset_file_def}
-        base, number = os.path.basename(asset._path), 0
-        while base in taken:
+    def _add_asset(self, meta, asset, graph):
+        """Returns the path in the graph: a variable that the initialization sets to what loaders feed."""
+        path = asset.file()
+        names = [name for name, known in self.assets.items() if known == path]
+        base = names[0] if names else os.path.basename(path)
+        number = 0
+        while not names and base in self.assets:
             number += 1
-            base = "%s_%d" % (os.path.basename(asset._path), number)
-        shutil.copyfile(asset._path, os.path.join(folder, "assets", base))
+            base = "%s_%d" % (os.path.basename(path), number)
+        self.assets[base] = path
         tensor = raw_ops.Placeholder(dtype=dtypes.string, shape=(), name="asset_path_initializer")
         meta.asset_file_def.add(filename=base).tensor_info.name = tensor.name
-        return tensor
+        name = graph.unique_name("asset_path")
+        handle = raw_ops.VarHandleOp(dtype=dtypes.string, shape=(), shared_name=name, name=name)
+        self._asset_assigns.append(raw_ops.AssignVariableOp(resource=handle, value=tensor))
+        return raw_ops.ReadVariableOp(resource=handle, dtype=dtypes.string)
 
-    def _add_signature(self, out, key, captures, nodes):
+    def _add_signature(self, out, key, captures):
         from runnel.saved_model.meta_graphs import PREDICT_METHOD_NAME, build_tensor_info
         arguments = []
         for name, spec in sorted(captures.inputs[1].items()):
-            arguments.append(raw_ops.Placeholder(dtype=spec.dtype, shape=spec.shape, name="%s_%s" % (key, name)))
+            arguments.append(raw_ops.Placeholder(dtype=spec.dtype, shape=spec.shape, name=safe_name("%s_%s" % (key, name))))
             out.inputs[name].CopyFrom(build_tensor_info(arguments[-1]))
-        results = self._call(captures, arguments, nodes)
-        results = [] if isinstance(results, framework.Operation) else results  # without outputs
-        for (name, spec), tensor in zip(sorted(captures.outputs.items()), results):
-            tensor.set_shape(spec.shape)
-            out.outputs[name].CopyFrom(build_tensor_info(tensor))
+        tensors = iter(self.call(captures, arguments))
+        for name, spec in sorted(captures.outputs.items()):
+            parts = []
+            for part in spec._flat_specs():
+                parts.append(next(tensors))
+                parts[-1].set_shape(part.shape)
+            out.outputs[name].CopyFrom(build_tensor_info(parts[0] if isinstance(spec, TensorSpec) else spec._from_tensors(parts)))
         out.method_name = PREDICT_METHOD_NAME
 
-    def _add_init(self, meta, nodes):
-        calls = []
-        for number, value in enumerate(self._objects):
-            for child in self._graph.nodes[number].children if is_table(value) else ():
-                if child.local_name == "_initialize":
-                    calls += self._call(self._objects[child.node_id].captures, [], nodes)
-        with framework.control_dependencies(calls):
+    def _add_init(self, meta):
+        calls, paths = [], {n: self._nodes[n] for n, obj in enumerate(self.objects) if isinstance(obj, Asset)}
+        with framework.control_dependencies(self._asset_assigns):
+            for number in paths:  # read after they are set
+                self._nodes[number] = raw_ops.ReadVariableOp(resource=paths[number].op.inputs[0], dtype=dtypes.string)
+            for number, obj in enumerate(self.objects):
+                for child in self._graph.nodes[number].children if isinstance(obj, CapturableResource) else ():
+                    if child.local_name == "_initialize":
+                        for name in self._graph.nodes[child.node_id].function.concrete_functions:
+                            calls += self.call(self._functions[name], [])
+        self._nodes.update(paths)
+        with framework.control_dependencies([*self._asset_assigns, *calls]):
             op = raw_ops.NoOp(name="init_objects")
         meta.collection_def["saved_model_main_op"].node_list.value.append(op.name)
         info = meta.signature_def[_INIT].outputs[_INIT]
         info.name = op.name
         info.tensor_shape.unknown_rank = True
 
-    def _in_graph(self, saveable, nodes):
-        """Returns the same Saveable for the object's node in the graph."""
-        owner = saveable.owner
-        if isinstance(owner, variables.Variable):
-            handle = nodes[self._by_handle[id(owner.handle)]]
-            return Saveable(owner, saveable.attribute, [("", saveable.dtypes[0])],
-                            lambda: [raw_ops.ReadVariableOp(resource=handle, dtype=saveable.dtypes[0])],
-                            lambda tensors: raw_ops.AssignVariableOp(resource=handle, value=tensors[0]))
-        save, restore = self._saving[id(owner)]
-        return Saveable(owner, saveable.attribute, list(zip(saveable.suffixes, saveable.dtypes)),
-                        lambda: self._call(save, [convert.constant("")], nodes)[2::3],  # name, slice_spec, tensor
-                        lambda tensors: self._call(restore, tensors, nodes)[0])
-
-    def _add_saver(self, out, nodes):
+    def _add_saver(self, out):
+        from runnel.checkpoint.object_graph import mark_values
+        rows = []  # (key, slice, dtype, function that reads, function that restores)
+        tree = self._listing.proto()
+        for obj, path in self._listing.names.items():
+            node, variable = tree.nodes[self._ids[obj]], variable_in(obj)
+            if variable is not None:
+                handle, key = self._nodes[self._ids[obj]], keys.checkpoint_key(path, "VARIABLE_VALUE")
+                rows.append(([key], [variable.dtype.base_dtype],
+                             lambda handle=handle, dtype=variable.dtype.base_dtype: [raw_ops.ReadVariableOp(resource=handle, dtype=dtype)],
+                             lambda tensors, handle=handle: raw_ops.AssignVariableOp(resource=handle, value=tensors[0])))
+                node.attributes.add(name="VARIABLE_VALUE", checkpoint_key=key, full_name=variable._shared_name)
+            for name, (save, restore) in self._saving.get(obj, {}).items():
+                rows.append(saving_functions.in_graph(self, path, name, save, restore, node))
+        mark_values(tree)
         filename = raw_ops.Placeholder(dtype=dtypes.string, shape=(), name="saver_filename")
-        here = {key: self._in_graph(saveable, nodes) for key, saveable in self._values.items()}
-        names, types = flat(here)
-        reads = [tensor for saveable in here.values() for tensor in saveable.read()]
-        save = raw_ops.SaveV2(prefix=filename, tensor_names=names + [_GRAPH_KEY], shape_and_slices=[""] * (len(types) + 1),
-                              tensors=reads + [convert.constant(self._tree.SerializeToString())])
+        names = [key for row in rows for key in row[0]]
+        types = [dtype for row in rows for dtype in row[1]]
+        reads = [tensor for row in rows for tensor in row[2]()]
+        save = raw_ops.SaveV2(prefix=filename, tensor_names=[*names, "_CHECKPOINTABLE_OBJECT_GRAPH"], shape_and_slices=[""] * (len(names) + 1),
+                              tensors=[*reads, convert.constant(tree.SerializeToString())])
         with framework.control_dependencies([save]):
             saved = raw_ops.Identity(filename, name="saved")
-        assigns = []
-        if types:
-            values = raw_ops.RestoreV2(prefix=filename, tensor_names=names, shape_and_slices=[""] * len(types), dtypes=types)
-            assigns = restored(here, values)
-        with framework.control_dependencies(assigns):
+        done = []
+        if names:
+            values = iter(raw_ops.RestoreV2(prefix=filename, tensor_names=names, shape_and_slices=[""] * len(names), dtypes=types))
+            done = [row[3]([next(values) for _ in row[0]]) for row in rows]
+        with framework.control_dependencies([op for op in done if op is not None]):
             restore = raw_ops.NoOp(name="restore_all")
         out.filename_tensor_name, out.save_tensor_name, out.restore_op_name = filename.name, saved.name, restore.name
         out.version = 2
-
-
-class _Method:
-    """One of the functions of a table."""
-
-    def __init__(self, captures):
-        self.captures = captures
-        self._saved_function = None
-
-
-def _user_object(node, identifier):
-    node.user_object.identifier = identifier
-    node.user_object.version.producer = 1
-    node.user_object.version.min_consumer = 1
-
-
-def replace_file(path, data):
-    """Writes a file atomically: readers see the old one or the new one."""
-    if any_files.has_scheme(path):
-        with any_files.open(path, "wb") as file:
-            file.write(data)
-        return
-    temporary = path + ".tmp%d" % os.getpid()
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-
-
-def _called(definition):
-    """Returns the names of the functions that a FunctionDef's nodes call."""
-    for node in definition.node_def:
-        for key in node.attr:
-            value = node.attr[key]
-            if value.WhichOneof("value") == "func":
-                yield value.func.name
-            for function in value.list.func:
-                yield function.name
-
-
-def _reachable(names):
-    """Returns the serialized FunctionDefs of functions and of those they call."""
-    known, order, waiting = eager_functions(), {}, list(names)
-    while waiting:
-        name = waiting.pop()
-        if name in order or name not in known:
-            continue
-        order[name] = known[name]
-        waiting += _called(message_class("FunctionDef").FromString(known[name]))
-    return list(order.values())
-
-
-# Signatures
-
-
-def _as_signatures(root, signatures):
-    """Returns {name: Captures} of the requested signatures; by default the one function with an input_signature."""
-    if signatures is None:
-        signatures = _default_signature(root)
-    if signatures is None:
-        signatures = {}
-    if not isinstance(signatures, dict):
-        signatures = {"serving_default": signatures}
-    return _Signatures((key, _as_signature(key, function)) for key, function in signatures.items())
-
-
-def _default_signature(root):
-    """Returns the function that an object names, or else the only one with an input_signature and results, or None."""
-    try:
-        default = getattr(root, "_default_save_signature", None)
-    except Exception:  # noqa: BLE001  a property of a library's class may fail in its own way
-        default = None
-    if default is not None:
-        return default if isinstance(default, (Function, ConcreteFunction)) else default()
-    fit = [child for _, child in children(root) if isinstance(child, ConcreteFunction)
-           or isinstance(child, Function) and child.input_signature is not None]
-    fit = [child for child in fit if any(isinstance(x, TensorSpec) for x in nest.flatten(
-        (child if isinstance(child, ConcreteFunction) else child.get_concrete_function()).structured_outputs))]
-    return fit[0] if len(fit) == 1 else None
-
-
-def _as_signature(key, function):
-    if isinstance(function, Captures):
-        return function
-    if isinstance(function, Function):
-        if function.input_signature is None and len(set(function._cache.values())) != 1:
-            raise ValueError("Expected a TensorFlow function for which to generate a signature, but got %r. Only `tf.functions` with an input "
-                             "signature or concrete functions can be used as a signature." % function)
-        function = function.get_concrete_function() if function.input_signature is not None else next(iter(function._cache.values()))
-    if not hasattr(function, "described"):
-        raise ValueError("Expected a TensorFlow function for which to generate a signature, but got %r. Only `tf.functions` with an input "
-                         "signature or concrete functions can be used as a signature." % function)
-    inside = function.described()
-    names = _argument_names(function, inside)
-    specs = dict(zip(names, [x for x in nest.flatten(list(inside.inputs)) if isinstance(x, TensorSpec)]))
-    outputs = inside.outputs
-    if isinstance(outputs, TensorSpec):
-        outputs = {"output_0": outputs}
-    elif isinstance(outputs, (list, tuple)):
-        outputs = {"output_%d" % i: x for i, x in enumerate(outputs)}
-    if outputs is None:
-        outputs = {}
-    if not isinstance(outputs, dict) or not all(isinstance(x, TensorSpec) for x in outputs.values()):
-        raise ValueError("Got a non-Tensor value in the outputs of the signature %r: %r" % (key, outputs))
-    order, results = sorted(specs), sorted(outputs)
-
-    def wrapped(*tensors):
-        given = dict(zip(order, tensors))
-        flat = function.call_flat([given[name] for name in names])
-        by_name = dict(zip(sorted(outputs) if isinstance(inside.outputs, dict) else list(outputs), flat))
-        return [raw_ops.Identity(by_name[name]) for name in results]
-    traced = trace(wrapped, [(specs[n].dtype, specs[n].shape) for n in order], "__inference_signature_wrapper_%s" % key)
-    return Captures(traced.name, traced.captured,
-                    ((), {n: TensorSpec(specs[n].shape, specs[n].dtype, n) for n in order}),
-                    {n: TensorSpec(outputs[n].shape, outputs[n].dtype, n) for n in results}, order)
-
-
-def _argument_names(function, inside):
-    """Returns a name for each tensor that a function takes."""
-    graph = getattr(function, "graph", None)
-    if graph is not None:
-        return [x.op.name for x in graph.arguments]
-    names, taken = [], set()
-    for spec in nest.flatten(list(inside.inputs)):
-        if not isinstance(spec, TensorSpec):
-            continue
-        name = spec.name or "args_%d" % len(names)
-        while name in taken:
-            name += "_1"
-        taken.add(name)
-        names.append(name)
-    return names
 
 
 def save(obj, export_dir, signatures=None, options=None):
@@ -642,9 +444,46 @@ def save(obj, export_dir, signatures=None, options=None):
         function of `obj` that has an input_signature, if there is exactly one.
       options: SaveOptions.
     """
-    if not framework.executing_eagerly():
-        raise RuntimeError("tf.saved_model.save needs eager execution (tf.enable_eager_execution()); in a graph use tf.saved_model.simple_save")
-    if not _is_tracked(obj):
+    metrics.IncrementWriteApi(_SAVE_V2_LABEL)
+    save_and_return_nodes(obj, export_dir, signatures, options)
+    metrics.IncrementWrite(write_version="2")
+
+
+def save_and_return_nodes(obj, export_dir, signatures=None, options=None, experimental_skip_checkpoint=False):
+    """The same as `save`. Returns (the objects by number, {object: the references that lead to it})."""
+    folder = os.fspath(export_dir)
+    writer, meta = _prepare(obj, signatures, options or SaveOptions())
+    any_files.makedirs(folder)
+    if not experimental_skip_checkpoint:
+        any_files.makedirs(os.path.join(folder, "variables"))
+        writer.checkpoint(os.path.join(folder, "variables", "variables"))
+    for name, path in writer.assets.items():
+        any_files.makedirs(os.path.join(folder, "assets"))
+        any_files.copyfile(path, os.path.join(folder, "assets", name))
+    model = message_class("SavedModel")()
+    model.saved_model_schema_version = 1
+    model.meta_graphs.add().CopyFrom(meta)
+    replace_file(os.path.join(folder, "saved_model.pb"), model.SerializeToString())
+    fingerprinting.write_fingerprint(folder, model)
+    metrics.SetWritePath(saved_model_path=folder)
+    return writer.objects, writer._view.breadth_first_traversal()[1]
+
+
+def export_meta_graph(obj, filename, signatures=None, options=None):
+    """Writes the MetaGraphDef of an object to a file."""
+    replace_file(os.fspath(filename), _prepare(obj, signatures, options or SaveOptions())[1].SerializeToString())
+
+
+def _prepare(obj, signatures, options):
+    if inside_function():
+        raise AssertionError("`tf.saved_model.save` is not supported inside a traced @tf.function. Move the call to the outer eagerly-executed "
+                             "context.")
+    if not isinstance(obj, Trackable):
         raise ValueError("Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the `Trackable` class, for export. "
-                         "Got %r with type %s." % (obj, type(obj)))
-    _Writer(obj, signatures, options).write(os.fspath(export_dir))
+                         "Got %s with type %s." % (obj, type(obj)))
+    with save_context.save_context(options):
+        writer = _Writer(obj, signatures, options)
+        tell_of_untraced(writer.objects)
+        return writer, writer.meta_graph()
+
+

@@ -4,8 +4,9 @@ from runnel._namespace import namespace
 
 __getattr__, __dir__, __all__ = namespace(
     __name__,
-    "summary.summary_ops: all_v2_summary_ops audio get_summary_description histogram image initialize merge merge_all scalar "
+    "summary.summary_ops: audio get_summary_description histogram image merge merge_all scalar "
     "tensor_summary text",
+    "summary.writers: all_v2_summary_ops initialize",
     "summary.event_writer: FileWriter FileWriterCache",
     "core.protobuf: Event SessionLog Summary SummaryDescription TaggedRunMetadata",
 )

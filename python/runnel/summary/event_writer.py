@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 
+from runnel.core.framework import Graph
 from runnel.core.protobuf import message_class
 from runnel.io import any_files
 from runnel.io.record_io import TFRecordWriter
@@ -97,10 +98,10 @@ class FileWriter:
         self._seen = set()  # tags whose metadata has been written
         if graph is not None or graph_def is not None:
             self.add_graph(graph=graph, graph_def=graph_def)
-            if graph is not None:
-                from runnel.core.meta_graph import create_meta_graph_def
-                self.add_meta_graph(create_meta_graph_def(
-                    graph_def=graph.as_graph_def(add_shapes=True), graph=graph))
+            from runnel.core.meta_graph import create_meta_graph_def
+            is_graph = hasattr(graph, "as_graph_def")
+            self.add_meta_graph(create_meta_graph_def(
+                graph_def=graph.as_graph_def(add_shapes=True) if is_graph else graph_def or graph, graph=graph if is_graph else Graph()))
 
     def __enter__(self):
         return self
@@ -140,8 +141,10 @@ class FileWriter:
         if graph is not None and graph_def is not None:
             raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
         if graph is not None:
+            from runnel.summary.plugin_asset import write_assets
             graph_def = graph.as_graph_def(add_shapes=True)
-        if graph_def is None:
+            write_assets(graph, self._logdir)
+        if not hasattr(graph_def, "node"):
             raise TypeError("The passed graph must be an instance of `Graph` or the deprecated "
                             "`GraphDef`")
         event = message_class("Event")()

@@ -122,13 +122,3 @@ def get_summary_description(node_def):
     for key, value in json.loads(text_form).items():
         setattr(description, re.sub("([A-Z])", lambda m: "_" + m.group(1).lower(), key), value)
     return description
-
-
-def initialize(graph=None, session=None):
-    """Does nothing: event files need no preparation."""
-
-
-def all_v2_summary_ops():
-    """Returns None: graphs keep no summaries of 2.x."""
-    return [] if not _eager() else None
-

@@ -12,6 +12,7 @@ from runnel.core.framework import name_scope
 from runnel.ops import control_flow, math_ops
 
 _numbers = itertools.count()
+_SUMMARY_OPS, _INIT_OPS = "_SUMMARY_V2", "_SUMMARY_WRITER_V2"  # collections of a graph
 
 
 class _State(threading.local):
@@ -60,10 +61,10 @@ def _close(handle):
 class SummaryWriter:
     """A writer of summaries; create_file_writer creates it. `with writer.as_default():` makes it the current one."""
 
-    def __init__(self, handle=None):
-        self._handle = handle
+    def __init__(self, handle=None, init_op=None):
+        self._handle, self._init_op = handle, init_op
         self._is_closed = False
-        self._finalizer = weakref.finalize(self, _close, handle) if handle is not None else None
+        self._finalizer = weakref.finalize(self, _close, handle) if handle is not None and handle.op is None else None
 
     @contextlib.contextmanager
     def as_default(self, step=None):
@@ -86,40 +87,48 @@ class SummaryWriter:
             _state.step = step
 
     def init(self):
-        """Does nothing in eager execution: a writer is open from the start."""
+        """Returns the operation of a graph that opens the file; None in eager execution, where a writer is open from the start."""
+        self._check_open()
+        return self._init_op
 
     def _check_open(self):
         if self._is_closed:
             raise RuntimeError("SummaryWriter is already closed")
 
     def flush(self):
-        """Writes what is pending to the file."""
-        if self._handle is not None and not self._is_closed:
-            raw_ops.FlushSummaryWriter(writer=self._handle)
+        """Writes what is pending to the file. Returns the operation that does, if a graph is being built."""
+        if self._handle is None or self._is_closed:
+            return None
+        return raw_ops.FlushSummaryWriter(writer=self._handle)
 
     def close(self):
-        """Writes what is pending and closes the file."""
+        """Writes what is pending and closes the file. Returns the operation that does, if a graph is being built."""
+        if self._init_op is not None:
+            with framework.control_dependencies([self.flush()]):
+                return raw_ops.CloseSummaryWriter(writer=self._handle)
         if self._handle is not None and not self._is_closed and self._finalizer is not None:
             with framework.init_scope():
                 self.flush()
             self._finalizer()
         self._is_closed = True
+        return None
 
 
 def create_file_writer(logdir, max_queue=None, flush_millis=None, filename_suffix=None, name=None, experimental_trackable=False,
                        experimental_mesh=None):
-    """Returns a writer of an event file in the folder `logdir`."""
+    """Returns a writer of an event file in the folder `logdir`. In a graph, a session must run its `init()` before it writes."""
     import os
-    with framework.init_scope():
-        if not framework.executing_eagerly():
-            raise NotImplementedError("tf.summary.create_file_writer needs eager execution; in a graph use tf.summary.FileWriter")
+    with framework.init_scope(), framework.name_scope(name, "create_file_writer") as scope:
+        is_eager = framework.executing_eagerly()
         logdir = os.fspath(logdir) if hasattr(logdir, "__fspath__") else logdir
-        handle = raw_ops.SummaryWriter(shared_name="runnel_writer_%d" % next(_numbers))
-        raw_ops.CreateSummaryFileWriter(
+        handle = raw_ops.SummaryWriter(shared_name="runnel_writer_%d" % next(_numbers) if is_eager else scope[:-1])
+        opened = raw_ops.CreateSummaryFileWriter(
             writer=handle, logdir=convert_to_tensor(logdir, dtypes.string), max_queue=convert_to_tensor(10 if max_queue is None else max_queue),
             flush_millis=convert_to_tensor(2 * 60 * 1000 if flush_millis is None else flush_millis),
             filename_suffix=convert_to_tensor(".v2" if filename_suffix is None else filename_suffix))
-        return SummaryWriter(handle)
+        if not is_eager:
+            framework.get_default_graph().add_to_collection(_INIT_OPS, opened)
+        return SummaryWriter(handle, None if is_eager else opened)
 
 
 def create_noop_writer():
@@ -128,10 +137,40 @@ def create_noop_writer():
 
 
 def flush(writer=None, name=None):
-    """Writes what is pending in a writer, by default the current one."""
+    """Writes what is pending in a writer, by default the current one. Returns the operation that does, if a graph is being built."""
     writer = _state.writer if writer is None else writer
-    if writer is not None:
-        writer.flush()
+    return None if writer is None else writer.flush()
+
+
+def all_v2_summary_ops():
+    """Returns the operations of the default graph that write summaries; None in eager execution."""
+    return None if framework.executing_eagerly() else framework.get_default_graph().get_collection(_SUMMARY_OPS)
+
+
+def summary_writer_initializer_op():
+    """Returns the operations of the default graph that open the files of writers."""
+    if framework.executing_eagerly():
+        raise RuntimeError("tf.contrib.summary.summary_writer_initializer_op is only supported in graph mode.")
+    return framework.get_default_graph().get_collection(_INIT_OPS)
+
+
+def initialize(graph=None, session=None):
+    """Opens the files of the writers of a graph, in a session, by default the default one. `graph` is written to the current writer."""
+    if framework.executing_eagerly():
+        return
+    if _state.writer is None:
+        raise RuntimeError("No default tf.contrib.summary.SummaryWriter found")
+    if session is None:
+        from runnel.core.session import get_default_session
+        session = get_default_session()
+        if session is None:
+            raise ValueError("Argument `session must be passed if no default session exists")
+    session.run(summary_writer_initializer_op())
+    if graph is not None:
+        data = graph.as_graph_def(add_shapes=True).SerializeToString()
+        fed = raw_ops.Placeholder(dtype=dtypes.string, shape=[])
+        session.run(raw_ops.WriteGraphSummary(writer=_state.writer._handle, step=convert_to_tensor(0, dtypes.int64), tensor=fed),
+                    feed_dict={fed: data})
 
 
 @contextlib.contextmanager
@@ -172,8 +211,12 @@ def _recorded(step, build):
     condition = should_record_summaries()
     known = evaluated_value(condition) if isinstance(condition, framework.Tensor) else condition
     if known is None:
-        return control_flow.cond(condition, record, lambda: convert_to_tensor(False))
-    return record() if known else convert_to_tensor(False)
+        result = control_flow.cond(condition, record, lambda: convert_to_tensor(False))
+    else:
+        result = record() if known else convert_to_tensor(False)
+    if not framework.executing_eagerly():
+        framework.get_default_graph().add_to_collection(_SUMMARY_OPS, result)
+    return result
 
 
 def write(tag, tensor, step=None, metadata=None, name=None):
@@ -216,3 +259,6 @@ def graph(graph_data):
     raw_ops.WriteGraphSummary(writer=writer._handle, step=convert_to_tensor(0, dtypes.int64),
                               tensor=convert_to_tensor(graph_data.SerializeToString()))
     return True
+
+
+create_summary_file_writer = create_file_writer

@@ -12,7 +12,9 @@ __getattr__, __dir__, __all__ = namespace(
     "natural_exp_decay noisy_linear_cosine_decay piecewise_constant piecewise_constant_decay polynomial_decay",
     "train.moving_averages: ExponentialMovingAverage",
     "train.saver: Saver export_meta_graph import_meta_graph",
-    "train.checkpoint: Checkpoint CheckpointManager",
+    "sdca_fprint=raw_ops.SdcaFprint sdca_optimizer=raw_ops.SdcaOptimizer sdca_shrink_l1=raw_ops.SdcaShrinkL1",
+    "train.checkpoint_options: CheckpointOptions",
+    "train.checkpoint: Checkpoint", "train.checkpoint_manager: CheckpointManager",
     "train.checkpoint_management: checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state "
     "latest_checkpoint remove_checkpoint update_checkpoint_state",
     "train.checkpoint_reader: CheckpointReader NewCheckpointReader checkpoints_iterator init_from_checkpoint list_variables "

@@ -26,12 +26,12 @@ def generate_checkpoint_state_proto(save_dir, model_checkpoint_path, all_model_c
 
     If the folder is a relative path, the paths are relative to it.
     """
-    paths = list(all_model_checkpoint_paths or [])
+    paths = all_model_checkpoint_paths if isinstance(all_model_checkpoint_paths, list) else list(all_model_checkpoint_paths or [])
     if all_model_checkpoint_timestamps and len(all_model_checkpoint_timestamps) != len(paths):
         raise ValueError("Checkpoint timestamps, if provided, must match checkpoint paths (got paths "
                          "%s and timestamps %s)" % (paths, all_model_checkpoint_timestamps))
     if not paths or paths[-1] != model_checkpoint_path:
-        paths.append(model_checkpoint_path)
+        paths.append(model_checkpoint_path)  # to the caller's list, as in stock
     if not _is_absolute(save_dir):
         paths = [path if _is_absolute(path) else os.path.relpath(path, save_dir or ".")
                  for path in paths]

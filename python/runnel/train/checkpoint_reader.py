@@ -5,7 +5,6 @@ import os
 import struct
 
 from runnel import _core, dtypes, errors
-from runnel.core import tensor_shape
 from runnel.core.protobuf import DecodeError, _read_varint, message_class
 
 _MAGIC = 0xDB4775248B80FB57
@@ -114,6 +113,9 @@ class CheckpointReader:
                 None, None, "Unsuccessful TensorSliceReader constructor: Failed to find any matching "
                 "files for %s" % filename)
         for file in files:
+            if os.path.isdir(file):
+                raise errors.DataLossError(None, None, "Unable to open table file %s: FAILED_PRECONDITION: %s; Is a directory: perhaps your file is in "
+                                           "a different file format and you need to use a different restore operator?" % (file, file))
             table = _Table(file)
             for key, value in table.rows():
                 if key == b"":
@@ -151,7 +153,9 @@ class CheckpointReader:
 
     def debug_string(self):
         """Returns one line per tensor, as bytes."""
-        lines = ["%s (DT_%s) %s" % (name, dtype.name.upper(), tensor_shape.TensorShape(dims).as_list())
+        from runnel.core.protobuf import _enum_values
+        types = {number: name for name, number in _enum_values("DataType").items()}
+        lines = ["%s (%s) [%s]" % (name, types[dtype.as_datatype_enum], ",".join(str(dim) for dim in dims))
                  for name, (dtype, dims) in sorted(self._entries.items())]
         return "\n".join(lines).encode()
 

@@ -407,9 +407,9 @@ class _HookedSession(_WrappedSession):
         is_plain = is_plain and not has_options and run_metadata is None
         metadata = run_metadata or message_class("RunMetadata")()
         if is_plain:
-            values = self._sess.run(wanted, feed_dict)
+            values = self._sess.run(wanted, feed_dict=feed_dict)
         else:
-            values = self._sess.run(wanted, feed_dict, options, metadata)
+            values = self._sess.run(wanted, feed_dict=feed_dict, options=options, run_metadata=metadata)
         for hook in self._hooks:
             hook.after_run(context, SessionRunValues(values.get(hook), options, metadata))
         self._should_stop = self._should_stop or context.stop_requested
@@ -446,8 +446,9 @@ def _check_apart(one, two, message):
 def _merge_options(options, more):
     for field in ("trace_level", "timeout_in_ms", "inter_op_thread_pool"):
         setattr(options, field, max(getattr(options, field), getattr(more, field)))
-    options.output_partition_graphs = (options.output_partition_graphs or
-                                       more.output_partition_graphs)
+    for field in ("output_partition_graphs", "report_tensor_allocations_upon_oom"):
+        setattr(options, field, getattr(options, field) or getattr(more, field))
+    options.debug_options.debug_tensor_watch_opts.extend(more.debug_options.debug_tensor_watch_opts)
 
 
 class _MonitoredSession:

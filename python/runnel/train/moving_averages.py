@@ -20,6 +20,26 @@ def assign_moving_average(variable, value, decay, zero_debias=True, name=None):
         return state_ops.assign_sub(variable, (variable - value) * rate, name=scope)
 
 
+def weighted_moving_average(value, decay, weight, truediv=True, collections=None, name=None):
+    """Returns the moving average of `value * weight`, divided by that of `weight`; both are kept in variables.
+
+    Args:
+      value: a tensor of numbers.
+      decay: the share of the averages that stays in an update.
+      weight: a tensor whose shape fits that of `value`.
+      truediv: whether integers are divided as floats.
+      collections: the names of the variables' collections; by default that of the global variables.
+      name: the name of the result and the scope of the variables.
+    """
+    with tf.variable_scope(name, "WeightedMovingAvg", [value, weight, decay]) as scope:
+        averages = []
+        for own, tensor in (("value_x_weight", value), ("weight", weight)):
+            variable = tf.get_variable(own, shape=tensor.get_shape(), dtype=tensor.dtype, initializer=tf.zeros_initializer(), trainable=False,
+                                       collections=[GraphKeys.GLOBAL_VARIABLES] if collections is None else collections)
+            averages.append(assign_moving_average(variable, tensor * weight if own != "weight" else tensor, decay, zero_debias=False))
+        return (tf.truediv if truediv else tf.divide)(*averages, name=scope.name)
+
+
 def _zero_debias(variable, value, rate):
     from runnel.ops import variable_scopes
     with variable_scopes.variable_scope(variable.name[:-2], values=[variable, value, rate]):

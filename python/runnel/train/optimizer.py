@@ -10,7 +10,7 @@ from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework
 from runnel.core.composite import IndexedSlices
 from runnel.core.framework import GraphKeys, Tensor
-from runnel.core.trackable import Trackable
+from runnel.core.trackable import CheckpointInitialValueCallable, Trackable
 from runnel.ops import variables
 from runnel.train import slot_creator
 
@@ -49,6 +49,7 @@ class Optimizer(Trackable):
         self._name = name
         self._slots = {}
         self._non_slot_dict = {}
+        self._deferred_slot_restorations = {}  # slot -> {key of a variable: positions in checkpoints}
         self._non_slot_variable_scope = None
         if use_own_namescope_for_non_slot_vars:
             from runnel.ops import variable_scopes
@@ -222,6 +223,9 @@ class Optimizer(Trackable):
         variable = self._non_slot_dict.get(key)
         if variable is not None:
             return variable
+        restored = None if in_graph else self._preload_simple_restoration(name)
+        if restored is not None:
+            initial_value = restored
         with framework.colocate_with(colocate_with.op if in_graph else None, not in_graph):
             if self._non_slot_variable_scope is None:
                 variable = variables.Variable(initial_value, name=name, trainable=False,
@@ -233,8 +237,41 @@ class Optimizer(Trackable):
                         variable = variable_scopes.get_variable(
                             name, initializer=initial_value, trainable=False,
                             use_resource=_is_resource(colocate_with))
+        # Not tracked for good: the children are those of the current graph.
+        self._handle_deferred_dependencies(name, variable)
         self._non_slot_dict[key] = variable
         return variable
+
+    # For checkpoints.
+
+    def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
+        graph = None if framework.executing_eagerly() else framework.get_default_graph()
+        own = {name: variable for (name, where), variable in sorted(self._non_slot_dict.items(), key=lambda row: row[0][0]) if where is graph}
+        return {**own, **super()._trackable_children(save_type, **kwargs)}
+
+    def _lookup_dependency(self, name, cached_dependencies=None):
+        found = super()._lookup_dependency(name, cached_dependencies)
+        if found is not None:
+            return found
+        return self._get_non_slot_variable(name, None if framework.executing_eagerly() else framework.get_default_graph())
+
+    def _restore_slot(self, slot_name, variable, slot):
+        """Restores a slot that was just made, if a checkpoint with it was restored before."""
+        for position in sorted(self._deferred_slot_restorations.get(slot_name, {}).pop(_var_key(variable), ()),
+                               key=lambda position: position.restore_uid, reverse=True):
+            position.restore(slot)
+        return slot
+
+    def _create_or_restore_slot_variable(self, slot_variable_position, slot_name, variable):
+        """Returns the slot, which may be made from the checkpoint; None if it has to wait until the optimizer makes it."""
+        slot = self._slot_dict(slot_name).get(_var_key(variable))
+        if slot is None and framework.executing_eagerly() and slot_variable_position.is_simple_variable() and not (
+                framework.get_default_graph()._scopes.get("variable_creators")):
+            slot = self._get_or_make_slot_with_initializer(variable, CheckpointInitialValueCallable(slot_variable_position), variable.shape,
+                                                           variable.dtype, slot_name, self._name)
+        if slot is None:
+            self._deferred_slot_restorations.setdefault(slot_name, {}).setdefault(_var_key(variable), []).append(slot_variable_position)
+        return slot
 
     def _get_non_slot_variable(self, name, graph=None):
         return self._non_slot_dict.get((name, graph))
@@ -248,20 +285,20 @@ class Optimizer(Trackable):
     def _get_or_make_slot(self, var, val, slot_name, op_name):
         slots = self._slot_dict(slot_name)
         if _var_key(var) not in slots:
-            slots[_var_key(var)] = slot_creator.create_slot(var, val, op_name)
+            slots[_var_key(var)] = self._restore_slot(slot_name, var, slot_creator.create_slot(var, val, op_name))
         return slots[_var_key(var)]
 
     def _get_or_make_slot_with_initializer(self, var, initializer, shape, dtype, slot_name, op_name):
         slots = self._slot_dict(slot_name)
         if _var_key(var) not in slots:
-            slots[_var_key(var)] = slot_creator.create_slot_with_initializer(
-                var, initializer, shape, dtype, op_name)
+            slots[_var_key(var)] = self._restore_slot(slot_name, var, slot_creator.create_slot_with_initializer(
+                var, initializer, shape, dtype, op_name))
         return slots[_var_key(var)]
 
     def _zeros_slot(self, var, slot_name, op_name):
         slots = self._slot_dict(slot_name)
         if _var_key(var) not in slots:
-            slots[_var_key(var)] = slot_creator.create_zeros_slot(var, op_name)
+            slots[_var_key(var)] = self._restore_slot(slot_name, var, slot_creator.create_zeros_slot(var, op_name))
         return slots[_var_key(var)]
 
     # Methods that subclasses define

@@ -5,168 +5,14 @@ import os
 import time
 
 from runnel import _core, errors, raw_ops
+from runnel.checkpoint.saveable import ReferenceVariableSaveable, ResourceVariableSaveable, SaveableObject, SaveSpec
+from runnel.checkpoint.saveables import op_list_to_dict, set_cpu0, validate_and_slice_inputs
 from runnel.core import convert, framework
-from runnel.core.device_spec import DeviceSpec, canonical_name
+from runnel.core.device_spec import canonical_name
 from runnel.core.framework import GraphKeys
 from runnel.io import any_files
 from runnel.ops import variables
 from runnel.train import checkpoint_management
-
-
-class SaveSpec:
-    """One tensor of a checkpoint: what is written, its name, and which part of the whole it is."""
-
-    def __init__(self, tensor, slice_spec, name, dtype=None, device=None):
-        self._tensor = tensor
-        self.slice_spec = slice_spec
-        self.name = name
-        self.dtype = tensor.dtype if dtype is None else dtype
-        self.device = tensor.device if device is None and not callable(tensor) else device
-
-    @property
-    def tensor(self):
-        return self._tensor() if callable(self._tensor) else self._tensor
-
-
-class SaveableObject:
-    """An object that a saver stores: the specs of its tensors, and `restore(tensors, shapes)`, which returns an operation."""
-
-    def __init__(self, op, specs, name):
-        self.op = op
-        self.specs = specs
-        self.name = name
-
-    @property
-    def device(self):
-        return self.specs[0].device
-
-    @property
-    def optional_restore(self):
-        return False
-
-    def restore(self, restored_tensors, restored_shapes):
-        raise NotImplementedError("Calling an abstract method.")
-
-
-class _RefSaveable(SaveableObject):
-    def __init__(self, tensor, slice_spec, name, read=None):
-        spec = SaveSpec(tensor if read is None else read, slice_spec, name,
-                        dtype=tensor.dtype.base_dtype, device=tensor.device)
-        super().__init__(tensor, [spec], name)
-
-    def restore(self, restored_tensors, restored_shapes):
-        value = restored_tensors[0]
-        if restored_shapes is not None:
-            value = raw_ops.Reshape(tensor=value, shape=restored_shapes[0])
-        validate = restored_shapes is None and self.op.get_shape().is_fully_defined()
-        return raw_ops.Assign(ref=self.op, value=value, validate_shape=validate)
-
-
-class _ResourceSaveable(SaveableObject):
-    def __init__(self, value, handle, shape, slice_spec, name):
-        self._handle, self._shape = handle, shape
-        spec = SaveSpec(value, slice_spec, name, device=handle.device)
-        super().__init__(handle, [spec], name)
-
-    def restore(self, restored_tensors, restored_shapes):
-        value = restored_tensors[0]
-        if restored_shapes is not None:
-            value = raw_ops.Reshape(tensor=value, shape=restored_shapes[0])
-        with framework.device(self._handle.device if self._handle.op is not None else None):
-            value = raw_ops.Identity(input=value)
-            if not self._shape.is_compatible_with(value.shape):
-                raise ValueError("Received incompatible tensor with shape %s when attempting to restore "
-                                 "variable with shape %s and name %s." % (
-                                     value.shape, self._shape, self.name))
-            return raw_ops.AssignVariableOp(resource=self._handle, value=value)
-
-
-def _one(variable, slice_spec, name):
-    """Returns the saveable of a variable, or of a variable's tensor."""
-    if isinstance(variable, SaveableObject):
-        return variable
-    if hasattr(variable, "handle"):
-        value = variable._graph_element if variable._in_graph_mode else variable.value()
-        return _ResourceSaveable(value, variable.handle, variable.shape, slice_spec, name)
-    tensor = convert.internal_convert_to_tensor(variable, as_ref=True)
-    if tensor.op.type == "ReadVariableOp":
-        return _ResourceSaveable(tensor, tensor.op.inputs[0], tensor.shape, slice_spec, name)
-    if tensor.op.type not in ("Variable", "VariableV2", "AutoReloadVariable"):
-        raise TypeError("names_to_saveables must be a dict mapping string names to Tensors/Variables. "
-                        "Not a variable: %s" % tensor)
-    # For a part of a variable the node reads its value; for a whole variable it takes the reference.
-    return _RefSaveable(tensor, slice_spec, name, variable.value() if slice_spec else None)
-
-
-def saveable_objects_for_op(op, name):
-    """Returns the saveables of a variable, or of the parts of one."""
-    from runnel.ops.partitioned_variables import PartitionedVariable
-    if not isinstance(name, str):
-        raise TypeError("names_to_saveables must be a dict mapping string names to trackable "
-                        "operations. Name is not a string: %s" % (name,))
-    if not isinstance(op, (list, tuple, PartitionedVariable)):
-        return [_one(op, "", name)]
-    out, full_name = [], None
-    for part in op:
-        if isinstance(part, SaveableObject):
-            out.append(part)
-            continue
-        if not isinstance(part, variables.Variable):
-            raise ValueError("Slices must all be Variables: %s" % (part,))
-        if not part._save_slice_info:
-            raise ValueError("Slices must all be slices: %s" % (part,))
-        if full_name not in (None, part._save_slice_info.full_name):
-            raise ValueError("Slices must all be from the same tensor: %s != %s" % (
-                full_name, part._save_slice_info.full_name))
-        full_name = part._save_slice_info.full_name
-        out.append(_one(part, part._save_slice_info.spec, name))
-    return out
-
-
-def op_list_to_dict(op_list):
-    """Returns {name in checkpoints: variable} for a list of variables."""
-    from runnel import nest
-    from runnel.ops.partitioned_variables import PartitionedVariable
-    if not isinstance(op_list, (list, tuple, set)):
-        raise TypeError("Variables to save should be passed in a dict or a list. Got %s" % (op_list,))
-    out = {}
-    for item in sorted(nest.flatten(list(op_list)), key=lambda v: v.name):
-        if isinstance(item, variables.Variable) and item._save_slice_info:
-            name = item._save_slice_info.full_name
-            if not isinstance(out.setdefault(name, []), list):
-                raise ValueError("Mixing slices and non-slices with the same name: %s" % name)
-            out[name].append(item)
-            continue
-        if isinstance(item, (SaveableObject, PartitionedVariable)):
-            name = item.name
-        elif isinstance(item, variables.Variable):
-            name = item._shared_name
-        else:
-            tensor = convert.internal_convert_to_tensor(item, as_ref=True)
-            op = tensor.op.inputs[0].op if tensor.op.type == "ReadVariableOp" else tensor.op
-            if op.type not in ("Variable", "VariableV2", "AutoReloadVariable", "VarHandleOp"):
-                raise TypeError("Variable to save is not a Variable: %s" % tensor)
-            name = op.name
-        if name in out:
-            raise ValueError("At least two variables have the same name: %s" % name)
-        out[name] = item
-    return out
-
-
-def _saveables(names_to_saveables):
-    out, seen = [], set()
-    for name in sorted(names_to_saveables):
-        for saveable in saveable_objects_for_op(names_to_saveables[name], name):
-            if saveable.op is not None and id(saveable.op) in seen:
-                raise ValueError("The same saveable will be restored with two names: %s" % saveable.name)
-            seen.add(id(saveable.op))
-            out.append(saveable)
-    return out
-
-
-def _cpu0(device):
-    spec = DeviceSpec.from_string(device or "")
-    return spec.replace(device_type="CPU", device_index=0).to_string()
 
 
 class BaseSaverBuilder:
@@ -174,7 +20,8 @@ class BaseSaverBuilder:
 
     SaveSpec = SaveSpec
     SaveableObject = SaveableObject
-    VariableSaveable = _RefSaveable
+    VariableSaveable = ReferenceVariableSaveable
+    ResourceVariableSaveable = ResourceVariableSaveable
     _bulk = False
 
     def __init__(self, write_version=2):
@@ -207,7 +54,7 @@ class BaseSaverBuilder:
                                   [spec for saveable in saveables for spec in saveable.specs])
         out = []
         for saveable in saveables:
-            with framework.device(_cpu0(saveable.device) if saveable.device else None):
+            with framework.device(set_cpu0(saveable.device) if saveable.device else None):
                 out += self.restore_op(filename_tensor, saveable, preferred_shard)
         return out
 
@@ -233,7 +80,7 @@ class BaseSaverBuilder:
         count = convert.constant(len(per_device), name="num_shards")
         saves, prefixes, last = [], [], None
         for shard, (device, saveables) in enumerate(per_device):
-            last = _cpu0(device)
+            last = set_cpu0(device)
             with framework.device(last):
                 name = raw_ops.ShardedFilename(basename=temporary, shard=shard, num_shards=count)
                 prefixes.append(name)
@@ -288,7 +135,7 @@ class BaseSaverBuilder:
         from runnel.ops.control_flow import group
         if not isinstance(names_to_saveables, dict):
             names_to_saveables = op_list_to_dict(names_to_saveables)
-        saveables = _saveables(names_to_saveables)
+        saveables = validate_and_slice_inputs(names_to_saveables)
         with framework.name_scope(name, "save", [saveable.op for saveable in saveables]):
             filename_tensor = raw_ops.PlaceholderWithDefault(
                 input=convert.convert_to_tensor(filename or "model", name="filename/input"), shape=(),
@@ -316,7 +163,7 @@ class BaseSaverBuilder:
         """Saves or restores at once, in eager execution."""
         if not isinstance(var_list, dict):
             var_list = op_list_to_dict(var_list)
-        saveables = _saveables(var_list)
+        saveables = validate_and_slice_inputs(var_list)
         if restore:
             self._add_restore(convert.constant(path), saveables, False, False)
         else:
@@ -679,7 +526,7 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
         if made:
             # The scope has another name if `import_scope` was already taken.
             name = next(iter(made))
-            whole = made[name].op.name
+            whole = made[name].name
             scope = whole[:-len(name) - 1] if whole != name else ""
         return Saver(saver_def=meta_graph_or_file.saver_def, name=scope)
     if variables._all_saveable_objects(scope=import_scope):

@@ -189,7 +189,7 @@ class Server:
     Args:
       server_or_cluster_def: a ClusterSpec, a value that converts to one, or a ServerDef.
       job_name, task_index: which task; may be omitted if there is only one.
-      protocol: "grpc".
+      protocol: "grpc", or "grpc+ucx" for large tensors by UCX.
       config: a ConfigProto for its sessions.
       start: whether to start it at once.
     """

@@ -164,7 +164,7 @@ def _ready(op, sess, message):
         if "uninitialized" not in str(error):
             raise
         return False, str(error)
-    if missing is None or missing.size == 0:
+    if missing is None or missing.size == 0 or str(missing.dtype) == "int32":  # values of variables, not names of missing ones
         return True, None
-    names = b", ".join(missing.tolist()).decode("utf-8", "replace")
+    names = b", ".join(missing.reshape(-1).tolist()).decode("utf-8", "replace")
     return False, "Variables not initialized: " + names

@@ -145,11 +145,16 @@ def _store(tensors, enqueue_many, keep, shared):
                 return convert.constant(-1, dtypes.int64)
             return -1 * array_ops.ones(tensor.dense_shape[0:1], dtypes.int64)
 
-        stored = control_flow.smart_cond(keep, store, nothing)
+        if keep.shape.ndims == 1:  # all rows get a handle, and only those of the rows to keep are enqueued
+            from runnel.ops import array_ops, sparse_ops
+            tensor = sparse_ops.sparse_retain(tensor, array_ops.gather(keep, tensor.indices[:, 0]))
+            stored = store(tensor)
+        else:
+            stored = control_flow.smart_cond(keep, store, nothing)
         if enqueue_many:
             stored.set_shape([None])
         op = next((t.op for t in stored.op.inputs if t.op.type.startswith("Add")), stored.op)
-        rank = tensor.dense_shape.shape.as_list()[0]
+        rank = tensor.dense_shape.shape.as_list()[0] if tensor.dense_shape.shape.ndims is not None else None
         if rank is not None and enqueue_many:
             rank -= 1
         infos.append(before or _Sparse(op, rank))
@@ -216,6 +221,25 @@ def _common_shapes(lists, shapes, enqueue_many):
             found = shape if found is None else found.merge_with(shape)
         out.append(tensor_shape.TensorShape(found.as_list()))
     return out
+
+
+def _as_tensor_list(tensors):
+    return [tensors[key] for key in sorted(tensors, key=str)] if isinstance(tensors, dict) else tensors
+
+
+def _as_tensor_list_list(tensors_list):
+    if not tensors_list:
+        raise ValueError("Expected at least one set of tensors")
+    if isinstance(tensors_list[0], dict) and any(set(tensors) != set(tensors_list[0]) for tensors in tensors_list):
+        raise ValueError("All dictionaries in tensors_list must have the same keys")
+    return [_as_tensor_list(tensors) for tensors in tensors_list]
+
+
+def _as_original_type(original_tensors, tensor_list):
+    if not isinstance(original_tensors, dict):
+        return tensor_list
+    rows = [tensor_list] if len(original_tensors) == 1 else tensor_list
+    return dict(zip(sorted(original_tensors, key=str), rows))
 
 
 def _keep(keep_input, enqueue_many):

@@ -121,8 +121,7 @@ def write_graph(graph_or_graph_def, logdir, name, as_text=True):
 
 
 def summary_iterator(path):
-    """Yields the Events of a file."""
+    """Returns an iterator of the Events of a file, which finds what is appended later."""
     from runnel.core.protobuf import message_class
     from runnel.python_io import tf_record_iterator
-    for record in tf_record_iterator(path):
-        yield message_class("Event").FromString(record)
+    return map(message_class("Event").FromString, tf_record_iterator(path))

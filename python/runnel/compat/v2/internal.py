@@ -34,9 +34,9 @@ def eager_mode():
 
 
 def get_config():
-    """Returns the ConfigProto of eager execution."""
+    """Returns the ConfigProto of eager execution, with everything that tf.config sets."""
     from runnel import config
-    return config.eager_config()
+    return config.context_config()
 
 
 def get_device_name():
@@ -71,6 +71,25 @@ def strategy_supports_no_merge_call():
     """Tells whether updates of variables need no cross-replica context, because there is one replica."""
     from runnel import distribute
     return distribute.get_strategy().num_replicas_in_sync == 1
+
+
+@contextlib.contextmanager
+def load_context(load_options):
+    """A context manager in which a model is loaded with these options."""
+    _load_options.append(load_options)
+    try:
+        yield
+    finally:
+        _load_options.pop()
+
+
+_load_options: list = []
+
+
+@contextlib.contextmanager
+def variable_sync_on_read_context():
+    """A context manager in which replicas update variables that are summed when they are read."""
+    yield
 
 
 def get_name_scope():
@@ -112,7 +131,14 @@ register_call_context_function = _registering("call_context_function")
 register_clear_session_function = _registering("clear_session_function")
 register_get_session_function = _registering("get_session_function")
 register_load_model_function = _registering("load_model_function")
-register_loss_scale_wrapper = _registering("loss_scale_wrapper")
+_loss_scale_wrappers: dict = {}  # class of optimizers -> function that wraps one
+
+
+def register_loss_scale_wrapper(optimizer_cls, wrapper_fn, wrapper_cls=None):
+    """Keeps the function that wraps an optimizer of a class for mixed precision."""
+    _loss_scale_wrappers[optimizer_cls] = wrapper_fn
+
+
 _uses_policy = [False]
 
 
@@ -124,6 +150,10 @@ def is_mixed_precision_graph_rewrite_enabled():
 def set_using_mixed_precision_policy(is_using):
     """Notes whether a policy of mixed precision is in use."""
     _uses_policy[0] = bool(is_using)
+
+
+def record_gradient(op_name, inputs, attrs, outputs):
+    """Programs tell of operations that they add to a graph themselves. Tapes find them in the graph, so there is nothing to do."""
 
 
 class BoolGauge:

@@ -5,11 +5,13 @@ signatures.py. Only the names of names.py exist.
 """
 
 import importlib
+import os
 import sys
 import types
 
 from runnel.compat.v2.names import NAMES
 from runnel.compat.v2.signatures import PARAMETERS, RENAMED, with_parameters
+from runnel.core import fallbacks
 
 VERSION = "2.21.0"  # of the API
 PAGE = "doc/python_names_v2.md"
@@ -38,24 +40,55 @@ eager.func_graph @ __internal__: FuncGraph
 core.framework @ __internal__: SymbolicTensor=Tensor
 compat.v2.internal @ __internal__: get_enclosing_xla_context get_name_scope is_tfrt_enabled execute_fn_for_device register_load_model_function
 compat.v2.internal @ __internal__: register_call_context_function register_clear_session_function register_get_session_function
-alias.util_names @ __internal__.decorator: make_decorator unwrap
-alias.util_names @ __internal__.dispatch: add_dispatch_support
+alias.util.decorators @ __internal__.decorator: make_decorator unwrap
+alias.util.strict_names @ experimental: enable_strict_mode
+core.fallbacks @ __internal__.dispatch: GlobalOpDispatcher OpDispatcher add_dispatch_support
+compat.v2.operator_functions @ __operators__: add eq getitem ne ragged_getitem
 compat.v2.internal @ __internal__.distribute: strategy_supports_no_merge_call
 compat.v2.internal @ __internal__.distribute.interim: maybe_merge_call
 compat.v2.internal @ __internal__.eager_context: eager_mode get_config get_device_name set_soft_device_placement
 eager.def_function @ __internal__.function: Function
 compat.v2.internal @ __internal__.mixed_precision: register_loss_scale_wrapper
 compat.v2.internal @ __internal__.monitoring: BoolGauge
-nest @ __internal__.nest: flatten_up_to map_structure_up_to yield_flat_paths=yield_flattened_paths
+core.nest_up_to @ __internal__.nest: flatten_up_to get_traverse_shallow_structure list_to_tuple map_structure_up_to yield_flat_paths
+alias.for_keras.nest_names @ __internal__.nest: is_attrs is_mapping sequence_like
+alias.autograph_names @ __internal__.autograph: control_status_ctx tf_convert
+alias.combinations @ __internal__.test.combinations: NamedObject OptionalParameter ParameterModifier TestCombination combine generate times
+distribute.sharded_variable @ __internal__.distribute: ShardedVariable
+compat.v2.internal @ __internal__: load_context record_gradient
+graph.node_defs @ __internal__: create_c_op
+alias.for_keras.dtensor_names @ experimental.dtensor: DTensorCheckpoint DTensorDataset DVariable Layout MATCH Mesh UNSHARDED barrier call_with_layout
+alias.for_keras.dtensor_names @ experimental.dtensor: check_layout client_id copy_to_mesh create_distributed_mesh create_mesh create_tpu_mesh default_mesh
+alias.for_keras.dtensor_names @ experimental.dtensor: device_name enable_save_as_bf16 fetch_layout full_job_name get_default_mesh heartbeat_enabled
+alias.for_keras.dtensor_names @ experimental.dtensor: initialize_accelerator_system initialize_multi_client initialize_tpu_system is_dtensor job_name
+alias.for_keras.dtensor_names @ experimental.dtensor: jobs local_devices name_based_restore name_based_save num_clients num_global_devices
+alias.for_keras.dtensor_names @ experimental.dtensor: num_local_devices pack preferred_device_type relayout relayout_like run_on sharded_save
+alias.for_keras.dtensor_names @ experimental.dtensor: shutdown_accelerator_system shutdown_tpu_system unpack
+alias.monitoring_names @ profiler.experimental: Trace
+feature_column.state_manager @ __internal__.feature_column: SequenceDenseColumn StateManager
+feature_column.feature_models @ __internal__.feature_column: DenseColumn FeatureColumn FeatureTransformationCache
+compat.v2.internal @ __internal__.distribute: variable_sync_on_read_context
 ops.weights_broadcast_ops @ __internal__.ops: broadcast_weights
 compat.v2.internal @ __internal__.ops: is_resource_variable
 saved_model.structured_value @ __internal__.saved_model: encode_structure=encode decode_proto=decode
+saved_model.object_loading @ __internal__.saved_model: load_partial
+saved_model.meta_graphs @ __internal__.saved_model: parse_saved_model SavedModelBuilder
+saved_model.revived_types @ __internal__.saved_model.load: VersionedTypeRegistration get_setter register_revived_type registered_identifiers
+saved_model.options @ saved_model.experimental: VariablePolicy
+saved_model.fingerprinting @ saved_model.experimental: Fingerprint read_fingerprint
+alias.eager_names @ experimental: async_clear_error async_scope function_executor_type
+feature_column.feature_columns @ feature_column: shared_embeddings=shared_embedding_columns
+core.trackable @ __internal__.tracking: CheckpointInitialValue CheckpointInitialValueCallable TrackableReference sticky_attribute_assignment
+core.base_delegate @ __internal__.tracking: DelegatingTrackableMixin
+checkpoint.object_graph @ __internal__.tracking: ObjectGraphView
+core.data_structures @ __internal__.tracking: TrackableDataStructure wrap
+checkpoint.statuses @ __internal__.tracking: register_session_provider streaming_restore
+checkpoint.saveables @ __internal__.tracking: saveable_objects_from_trackable
 compat.v2.internal @ __internal__.smart_cond: smart_cond
 alias.tf2 @ __internal__.tf2: enabled
-core.trackable @ __internal__.tracking: AutoTrackable Trackable TrackableReference no_automatic_dependency_tracking sticky_attribute_assignment
-core.data_structures @ __internal__.tracking: TrackableDataStructure=_Container wrap=wrap_or_unwrap
+core.trackable @ __internal__.tracking: AutoTrackable Trackable no_automatic_dependency_tracking
 train.moving_averages @ __internal__.train: assign_moving_average
-train.checkpoint_management @ __internal__.train: update_checkpoint_state
+train.checkpoint_management @ __internal__.train: update_checkpoint_state=update_checkpoint_state_internal
 compat.v2.internal @ __internal__.train: is_mixed_precision_graph_rewrite_enabled set_using_mixed_precision_policy
 core.tensor_type @ __internal__.types: Tensor
 data.dataset @ __internal__.types.data: Dataset
@@ -64,13 +97,21 @@ data.owned_iterator @ data: Iterator=OwnedIterator IteratorSpec NumpyIterator
 data.dataset @ data: DatasetSpec
 data.debug_mode @ data.experimental: enable_debug_mode
 data.experimental @ data.experimental: dense_to_ragged_batch
+data.service @ data.experimental.service: CrossTrainerCache DispatchServer DispatcherConfig ShardingPolicy WorkerConfig WorkerServer distribute
+data.service @ data.experimental.service: from_dataset_id register_dataset
 train.checkpoint_options @ train: CheckpointOptions
 data.optional: OptionalSpec
+core.device_spec: DeviceSpec=DeviceSpecV2
 data.optional @ experimental: Optional
 data.options @ data.experimental: AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions
-core.trackable @ train: TrackableView
-core.extension_type @ experimental: BatchableExtensionType ExtensionType ExtensionTypeBatchEncoder ExtensionTypeSpec
-core.extension_type @ experimental.extension_type: as_dict
+checkpoint.object_graph @ train: TrackableView
+checkpoint.checkpoint_view @ train: CheckpointView
+checkpoint.sharding @ train.experimental: MaxShardSizePolicy ShardByTaskPolicy ShardableTensor ShardingCallback
+core.python_state @ train.experimental: PythonState
+extension_types.extension_type @ experimental: BatchableExtensionType ExtensionType ExtensionTypeBatchEncoder ExtensionTypeSpec
+extension_types.extension_type @ experimental.extension_type: as_dict
+dtypes @ dtypes.experimental: float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
+dtypes @ experimental: float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
 core.dispatch @ experimental: dispatch_for_api dispatch_for_binary_elementwise_apis dispatch_for_binary_elementwise_assert_apis
 core.dispatch @ experimental: dispatch_for_unary_elementwise_apis unregister_dispatch_for
 config @ config.experimental: enable_op_determinism
@@ -110,9 +151,18 @@ ops.stateless_random @ random: stateless_binomial=stateless_random_binomial stat
 ops.vectorized: vectorized_map
 ragged.row_partition @ experimental: RowPartition
 ragged.ragged_arrays @ ragged: cross cross_hashed
+ops.shape_checks @ debugging: assert_shapes=assert_shapes_v2
+ops.late_ops @ io: decode_proto encode_proto
+ops.late_ops @ sparse: sampled_addmm
+ops.late_ops @ image: stateless_random_jpeg_quality
+ops.late_ops @ experimental.dlpack: from_dlpack to_dlpack
+ops.dense_table @ lookup.experimental: DenseHashTable
 ragged.ragged_strings @ strings: split
 saved_model.object_saving @ saved_model: save
-eager.def_function @ types.experimental: GenericFunction=Function
+eager.def_function @ types.experimental: GenericFunction=Function PolymorphicFunction=Function Callable=Function ConcreteFunction
+functions.function_type @ types.experimental: FunctionType
+functions.trace_type @ types.experimental: TraceType SupportsTracingProtocol
+core.type_checkers @ types.experimental: TensorLike
 ops.mdct_ops @ signal: inverse_mdct kaiser_bessel_derived_window mdct vorbis_window
 ops.fft_nd @ signal: fftnd ifftnd irfftnd rfftnd
 ops.stateless_random @ random: fold_in split stateless_parameterized_truncated_normal stateless_poisson=stateless_random_poisson
@@ -140,7 +190,7 @@ distribute.partitioners @ distribute.experimental.partitioners: FixedShardsParti
 distribute.coordinator @ distribute.coordinator: ClusterCoordinator PerWorkerValue=PerWorkerValues RemoteValue experimental_get_current_worker_index
 distribute.coordinator @ distribute.experimental.coordinator: ClusterCoordinator PerWorkerValues RemoteValue
 distribute.multi_worker @ distribute: MultiWorkerMirroredStrategy
-core.trackable @ saved_model.experimental: TrackableResource
+core.trackable_resource @ saved_model.experimental: TrackableResource
 saved_model.object_loading @ saved_model: load
 signal @ signal: kaiser_window
 summary.kinds @ summary: histogram image scalar text
@@ -182,7 +232,7 @@ def find(path):
     if path in _SHARED:
         return importlib.import_module(_SHARED[path])
     if path == "keras" or path in _KERAS:
-        keras = _keras()
+        keras = keras_package()
         return keras if path == "keras" else importlib.import_module("%s.%s" % (keras.__name__, path))
     space, _, name = path.rpartition(".")
     if name not in NAMES.get(space, ()):
@@ -209,14 +259,21 @@ def _why_absent(path):
     return "TensorFlow 2 has no tf.%s; tf.compat.v1.%s is of 1.x. %s lists the names" % (path, path, PAGE)
 
 
-def _keras():
-    """Returns Keras 3, which is a package of its own that imports tensorflow."""
+def is_keras_legacy():
+    """Tells whether tf.keras is the package tf_keras."""
+    return os.environ.get("TF_USE_LEGACY_KERAS") in ("true", "True", "1")
+
+
+def keras_package(api="v2"):
+    """Returns Keras 3, or an API of Keras 2 if TF_USE_LEGACY_KERAS asks for it. Each is a package of its own that imports tensorflow."""
     from runnel.alias import finder
     try:
         finder.install(is_v2=True)
-        return importlib.import_module("keras._tf_keras.keras")
+        return importlib.import_module("tf_keras.api._%s.keras" % api if is_keras_legacy() else "keras._tf_keras.keras")
     except ModuleNotFoundError as error:
-        raise ImportError("tf.keras is the package Keras 3 (pip install keras): %s" % error) from None
+        raise ImportError("tf.keras is the package %s: %s" % (
+            "tf_keras, because TF_USE_LEGACY_KERAS is set (pip install tf_keras)" if is_keras_legacy() else "Keras 3 (pip install keras)",
+            error)) from None
 
 
 class _Namespace(types.ModuleType):
@@ -252,9 +309,20 @@ def forget_found():
     _found.clear()
 
 
-def _with_dispatch(value):
+def _with_dispatch(path, value):
     dispatch = sys.modules.get("runnel.core.dispatch")
-    return value if dispatch is None else dispatch.replacement(value)
+    weak_functions = sys.modules.get("runnel.experimental_numpy.weak_functions")
+    if weak_functions is not None:
+        value = weak_functions.public(path, value)
+    return fallbacks.dispatchable_function(path, value if dispatch is None else dispatch.replacement(value))
+
+
+def path_of(value):
+    """Returns the public name of a function or class that was looked up, or None."""
+    for module, name in _found:
+        if vars(module).get(name) is value:
+            return "%s.%s" % (module.__name__, name).removeprefix("runnel.v2.").removeprefix("runnel.compat.v2.")
+    return None
 
 
 def replace_found(function, wrapper):
@@ -275,7 +343,7 @@ def access(module, space):
             return [known for known in __dir__() if not known.startswith("_")]
         if name.startswith("__") and name not in inner and prefix + name not in HOMES:
             raise AttributeError(name)
-        value = _with_dispatch(find(prefix + name))
+        value = _with_dispatch(prefix + name, find(prefix + name))
         setattr(module, name, value)
         _found.append((module, name))
         return value

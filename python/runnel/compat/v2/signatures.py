@@ -7,7 +7,6 @@ import inspect
 
 PARAMETERS = {}
 for _row in """
-as_dtype dtypes.as_dtype: type_value
 config.experimental.set_device_policy: device_policy
 device: device_name
 fill: dims, value, name=None, layout=None
@@ -100,8 +99,8 @@ tuple: tensors, control_inputs=None, name=None
 
 # Parameters that 1.x calls otherwise.
 RENAMED = {
-    "as_dtype": {"type_value": "value"}, "dtypes.as_dtype": {"type_value": "value"}, "device": {"device_name": "device_name_or_function"},
-    "is_tensor": {"x": "value"}, "nest.is_nested": {"seq": "structure"}, "config.experimental.set_device_policy": {"device_policy": "policy"},
+    "device": {"device_name": "device_name_or_function"},
+    "is_tensor": {"x": "value"}, "nest.is_nested": {"seq": "structure"},
 }
 
 

@@ -3,10 +3,11 @@
 import inspect
 
 import runnel as _v1
+from runnel.core.tensor_type import _Kinds
 from runnel.ops.variables import _VariableMeta as _V1Meta
 
 
-class _VariableMeta(_V1Meta):
+class _VariableMeta(_V1Meta, _Kinds):  # libraries derive from tf.Variable and from the type of tensors together
     def __call__(cls, *args, **kwargs):
         if cls is not Variable:
             return super().__call__(*args, **kwargs)
@@ -22,4 +23,5 @@ class Variable(_v1.Variable, metaclass=_VariableMeta):
 
 _VARIABLE = inspect.signature(
     lambda initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None, variable_def=None,
-    dtype=None, import_scope=None, constraint=None, synchronization=None, aggregation=None, shape=None: None)
+    dtype=None, import_scope=None, constraint=None, synchronization=None, aggregation=None, shape=None,
+    experimental_enable_variable_lifting=True: None)

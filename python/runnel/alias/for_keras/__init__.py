@@ -1,0 +1,1 @@
+"""Inner paths of TensorFlow that tf_keras and libraries on top of it use."""

@@ -1,0 +1,1 @@
+"""tf.experimental.ExtensionType: classes of values made of tensors. Its names are names of tf.experimental."""

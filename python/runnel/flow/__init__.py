@@ -1,0 +1,1 @@
+"""Conditionals, loops and groups as nodes of a graph; `ops.control_flow` has their names."""

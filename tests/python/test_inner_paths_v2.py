@@ -1,0 +1,23 @@
+"""tensorflow.python.* and tensorflow.core.* in TensorFlow 2: a program prints the same here as it does in stock."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from both import HERE, ROOT
+from support import stock
+
+ENVIRONMENT = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))
+SCRIPTS = ["inner_paths_v2_script.py", "inner_paths_v2_graphs_script.py"]
+BUILD = os.environ.get("RUNNEL_BUILD", os.path.join(ROOT, "build", "release"))
+ENVIRONMENT.setdefault("RUNNEL_TEST_OPS", os.path.join(BUILD, "tests", "python", "libpython_test_ops.so"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script(name):
+    script = os.path.join(HERE, name)
+    done = subprocess.run([sys.executable, "-m", "runnel", "--v2", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = stock.recorded(name.removesuffix(".py"), stock.digest(script), lambda: stock.run(script))
+    assert done.stdout.splitlines() == expected.splitlines()
