@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all everything help deps stock configure train examples test check test-gpu bench lite aarch64 install wheel docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
+.PHONY: all everything help deps stock configure train examples test check test-gpu bench lite aarch64 install deb wheel docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
@@ -59,6 +59,10 @@ aarch64:  ## Build for 64-bit ARM with a cross compiler, and test the kernels un
 
 install: all  ## Install under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX) --strip
+
+deb: all  ## Make Debian packages of what is built, under build/dist
+	@[ ! -e $(BUILD)/python/runnel ] || ninja -C $(BUILD) runnel_python_stubs
+	@tools/deb.sh $(BUILD) build/dist
 
 wheel: deps  ## Make a wheel for every CPython here, with the libraries it needs inside, under build/dist
 	@tools/onednn.sh build/onednn $(JOBS)

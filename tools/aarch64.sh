@@ -15,7 +15,7 @@ libraries="libc6 libc6-dev linux-libc-dev libcrypt-dev libgcc-s1 libstdc++6 libg
   libpcre2-dev libpcre2-8-0 libnghttp2-dev libnghttp2-14 zlib1g-dev zlib1g libjansson-dev libjansson4 libjpeg62-turbo-dev
   libjpeg62-turbo libpng-dev libpng16-16 libssl-dev libssl3 libhiredis-dev libhiredis0.14 libcriterion-dev libcriterion3
   libnanomsg5 libffi8 libgit2-1.5 libjxl-dev libjxl0.7 libwebp-dev
-  libwebp7 libwebpdemux2 libbrotli1 libhwy1 liblcms2-2 libsqlite3-0"
+  libwebp7 libwebpdemux2 libbrotli1 libhwy1 liblcms2-2 libsqlite3-0 libzstd1"
 
 say() { printf 'aarch64: %s\n' "$1"; }
 if ! { command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64; } >/dev/null; then

@@ -25,6 +25,7 @@ declare -A may=(
   [train]="base tensor io framework graph function ops grad session runnel"
   [saved_model]="base wire proto tensor io framework device graph function step ops grad exec place session train runnel"
   [dist]="base wire proto tensor io framework net device collective graph step exec place session eager runnel"
+  [data_service]="base wire proto tensor io framework net device graph step session runnel"
   [serve]="base wire proto tensor io framework net device graph step session saved_model runnel"
 )
 bad=0

@@ -23,7 +23,7 @@ import rst
 ROOT = headers.ROOT
 GUIDES = [
     ("Start", ["doc/status", "doc/concepts", "doc/tutorial", "examples/README", "examples/python/README", "doc/python",
-               "doc/python_names", "doc/gpu", "doc/debugging", "doc/glossary", "CHANGELOG"]),
+               "doc/python_names", "doc/packages", "doc/gpu", "doc/debugging", "doc/glossary", "CHANGELOG"]),
     ("Clusters", ["doc/cluster", "doc/replication", "doc/failures", "doc/protocol", "SECURITY"]),
     ("Change Runnel", ["CONTRIBUTING", "doc/architecture", "doc/invariants", "doc/adding_an_op", "doc/ops_format",
                        "doc/adding_a_device", "doc/plugins", "doc/adding_a_layer", "doc/adding_an_optimizer", "doc/adding_a_training_loop",
