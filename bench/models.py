@@ -38,7 +38,7 @@ def descend(loss, rate=0.01):
 
 
 def consume(*numbers):
-    """A step that needs them: what nobody needs but a NoOp, either library may leave out."""
+    """A step that needs them: either library may leave out what only a NoOp needs."""
     return variable("sink", [], 0).assign(tf.add_n(numbers))
 
 

@@ -54,7 +54,7 @@ def run(command, threads, environment=None):
     def limit():
         os.sched_setaffinity(0, cores(threads))
 
-    variables = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", OMP_NUM_THREADS=str(threads), **(environment or {}))
+    variables = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", OMP_NUM_THREADS=str(threads), CUDA_VISIBLE_DEVICES="", **(environment or {}))
     try:
         done = subprocess.run(command, env=variables, preexec_fn=limit, timeout=TIMEOUT, capture_output=True, text=True,
                               errors="replace", check=False)

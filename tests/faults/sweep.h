@@ -130,6 +130,7 @@ static inline float ft_float(const TF_Tensor* tensor) { return *(float*)TF_Tenso
   X(function)           \
   X(training)           \
   X(models)             \
+  X(summaries)          \
   X(replicas)
 #define FT_DECLARE(name) void scenario_##name(ft_t* t);
 FT_SCENARIOS(FT_DECLARE)

@@ -33,6 +33,8 @@ NOT_RUN = [
     (r"export RUNNEL_CLUSTER=\$\(runnel server --cluster slurm", "needs Slurm's environment"),
     (r"export TF_CONFIG=", "follows from the line before"),
     (r"kubectl ", "needs Kubernetes"),
+    (r"runnel data-server ", "serves until it is stopped; tests/data_service starts such servers"),
+    (r"docker ", "needs an engine; tests/deploy checks the Dockerfile"),
     (r"dpkg --add-architecture |(sudo )?apt(-get)? install ", "changes the machine"),
     (r"pip install ", "changes the environment; tests/packages installs the wheels"),
     (r"tensorboard ", "is a program of others"),
@@ -64,7 +66,7 @@ make() {
   [[ ${1:-} == train ]] && { build/release/examples/digits build/train; return; }
   command make -n "$@" >/dev/null
 }
-wait_port() { for _ in $(seq 200); do (: < /dev/tcp/localhost/$1) 2>/dev/null && return; sleep 0.1; done; echo "nobody listens on $1"; return 1; }
+wait_port() { for _ in $(seq 200); do (: < /dev/tcp/localhost/$1) 2>/dev/null && return; sleep 0.1; done; echo "no server listens on $1"; return 1; }
 wait_for() { for _ in $(seq 200); do [[ -e $1 ]] && return; sleep 0.1; done; echo "there is no $1"; return 1; }
 """
 

@@ -19,7 +19,7 @@ int64_t rn_memory_fs_calls(const rn_memory_fs_t* fs);
 // From the |first|-th call from now on (1: the next), |count| calls fail with |error| of errno; an
 // append among them has written half of its bytes.
 void rn_memory_fs_fail(rn_memory_fs_t* fs, int64_t first, int64_t count, int error);
-// All files together hold at most so many bytes: what fits of an append is written, then ENOSPC.
+// All files together hold at most |bytes| bytes: what fits of an append is written, then ENOSPC.
 void rn_memory_fs_limit(rn_memory_fs_t* fs, int64_t bytes);
 // Loses what a crash may lose. Of bytes appended since the last sync the first |torn| are kept in
 // each file. Open files stay open on nothing: their calls fail with EIO.
