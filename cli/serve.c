@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/log.h"
 #include "cli/renewal.h"
@@ -21,6 +22,7 @@
 typedef struct serve_t {
   rn_cli_t* cli;
   rn_env_t env;  // the system's, with a log
+  rn_log_settings_t log_settings;
   rn_arena_t arena;
   rn_model_server_options_t options;
   const char* config_file;  // NULL: one model, by flags
@@ -213,7 +215,34 @@ static void renew(serve_t* serve) {
   if (is_new || !rn_ok(status)) rn_cli_log_renewal(&serve->env, serve->options.token_file, status);
 }
 
+// One --trace_config: "triton,file=FILE", "triton,log-frequency=N", "rate=N", "count=N",
+// "level=TIMESTAMPS", "mode=triton".
+static rn_status_t set_trace(serve_t* serve, const char* text) {
+  static const char* const names[][2] = {{"level", "trace_level"},
+                                         {"rate", "trace_rate"},
+                                         {"count", "trace_count"},
+                                         {"log-frequency", "log_frequency"}};
+  rn_str_t rest = rn_str(text), name, value, mode = RN_STR("triton,");
+  if (rn_str_starts_with(rest, mode)) rest = rn_str_n(rest.data + mode.size, rest.size - mode.size);
+  RN_RETURN_IF_ERROR(rn_cli_split(serve->cli, "--trace_config", rest, &name, &value));
+  if (rn_str_is(name, "mode") && rn_str_is(value, "triton")) return RN_OK;
+  if (rn_str_is(name, "file")) {
+    RN_RETURN_IF_ERROR(rn_arena_str(&serve->arena, value, &value));
+    serve->options.trace_file = value.data;
+    return RN_OK;
+  }
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+    if (rn_str_is(name, names[i][0]))
+      return rn_cli_prefix(
+          rn_trace_change_add(&serve->options.trace, rn_str(names[i][1]), &value, 1),
+          "--trace_config: ");
+  return rn_cli_usage(serve->cli, "--trace_config: there is no setting '%s'", text);
+}
+
 static rn_status_t set_operation(serve_t* serve) {
+  size_t at = 0;
+  for (const char* text; (text = rn_cli_each(serve->cli, "--trace_config", &at));)
+    RN_RETURN_IF_ERROR(set_trace(serve, text));
   rn_cli_t* cli = serve->cli;
   const char* monitoring = rn_cli_text(cli, "--monitoring_config_file");
   serve->ssl_file = rn_cli_text(cli, "--ssl_config_file");
@@ -345,7 +374,9 @@ static rn_status_t serve(rn_cli_t* cli) {
   serve_t serve = {.cli = cli, .env = *cli->env};
   const char* format = rn_cli_text(cli, "--log_format");
   serve.env.log = format && strcmp(format, "json") == 0 ? rn_cli_log_json : rn_cli_log_text;
+  serve.env.self = &serve.log_settings;
   serve.options.env = &serve.env;
+  serve.options.log_settings = &serve.log_settings;
   serve.options.allocator = cli->allocator;
   serve.options.program = "/proc/self/exe";
   rn_arena_init(&serve.arena, cli->allocator);
@@ -454,6 +485,11 @@ static const rn_cli_option_t options_of_serve[] = {
     RN_OPTION(NUMBER, "--drain", "SECONDS",
               "after SIGTERM, wait so long for running requests (default 30)"),
     RN_OPTION(CHOICE, "--log_format", "FORMAT", "text (default) or json", .choices = "text json"),
+    RN_OPTION(
+        TEXT, "--trace_config", "SETTING",
+        "trace requests, as Triton does: triton,file=FILE, level=TIMESTAMPS, rate=N, count=N, "
+        "triton,log-frequency=N",
+        .repeats = true),
     RN_OPTION(FLAG, "--check", NULL, "load all models and applications, report, and end"),
     IGNORED(TEXT, "--grpc_channel_arguments", "ARGS"),
     IGNORED(NUMBER, "--grpc_max_threads", "N"),

@@ -9,6 +9,14 @@
 // "...". Escaping twice changes nothing. rn_log escapes every message.
 void rn_log_escape(const char* text, char* out, size_t room);
 
+// What a log that can be changed while it runs takes and how it writes it. Starts zeroed: messages
+// of every level, but none per request. Any thread may read and change it.
+typedef struct rn_log_settings_t {
+  _Atomic bool is_off[RN_LOG_ERROR + 1];  // by level
+  _Atomic uint32_t verbose;               // 1 and above: a message per request
+  _Atomic bool is_iso;                    // times as in ISO 8601
+} rn_log_settings_t;
+
 // Limits a message that may repeat often to one per ten seconds. Starts zeroed; any thread.
 typedef struct rn_log_limit_t {
   _Atomic int64_t said_ns;   // when the message was last logged; 0: never

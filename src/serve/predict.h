@@ -31,11 +31,15 @@ enum {
 // Where the time of a request went, in nanoseconds; the parts add up to the whole, less what the
 // protocol itself adds.
 typedef struct rn_predict_times_t {
-  int64_t begun_ns;  // when the request was complete, of the environment's clock
-  int64_t queue_ns;  // waiting for a batch to start
-  int64_t batch_ns;  // joining inputs and splitting outputs
-  int64_t run_ns;    // in the model
-  int batch_size;    // rows of the batch that it was part of; 0: it ran in none
+  int64_t begun_ns;   // when the request was complete, of the environment's clock
+  int64_t queue_ns;   // waiting for a batch to start
+  int64_t batch_ns;   // joining inputs and splitting outputs
+  int64_t join_ns;    // the part of it before the model
+  int64_t run_ns;     // in the model
+  int batch_size;     // rows of the batch that it was part of; 0: it ran in none
+  int64_t start_ns;   // when a version got the request, of the same clock; 0: none did
+  int64_t queued_ns;  // when it got into a queue, if it ran
+  int64_t end_ns;     // when the version had answered
 } rn_predict_times_t;
 
 struct rn_predict_t {

@@ -8,6 +8,7 @@
 #include "serve/front/health.h"
 #include "serve/front/oip_rest.h"
 #include "serve/front/request_log.h"
+#include "serve/front/request_trace.h"
 #include "serve/front/roles.h"
 #include "serve/front/shared_memory.h"
 #include "serve/front/warmup.h"
@@ -43,6 +44,7 @@ struct rn_model_server_t {
   rn_health_watchers_t* health;
   rn_predict_cache_t* cache;
   rn_request_log_t* log;
+  rn_request_trace_t* trace;
   rn_shared_memory_t* shared_memory;
   rn_containers_t* containers;
   rn_loader_t* loader;
@@ -240,6 +242,8 @@ static void set_front(rn_model_server_t* server) {
   front->health = server->health;
   front->cache = server->cache;
   front->log = server->log;
+  front->trace = server->trace;
+  front->log_settings = server->options.log_settings;
   front->shared_memory = server->shared_memory;
   front->env = &server->env;
   front->pool = server->runners;
@@ -317,6 +321,11 @@ static rn_status_t set_up(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(rn_metrics_create(allocator, &server->metrics));
   RN_RETURN_IF_ERROR(rn_health_watchers_create(allocator, &server->health));
   RN_RETURN_IF_ERROR(rn_request_log_create(&server->env, server->metrics, allocator, &server->log));
+  const rn_trace_options_t trace = {.file = options->trace_file,
+                                    .initial = options->trace,
+                                    .env = &server->env,
+                                    .allocator = allocator};
+  RN_RETURN_IF_ERROR(rn_request_trace_create(&trace, &server->trace));
   RN_RETURN_IF_ERROR(rn_pool_create(allocator, 0, &server->pool));
   server->env.pool = server->pool;
   // More runners than processors: batches that take long, or hang, must not keep others waiting.
@@ -478,6 +487,7 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_pool_destroy(server->runners);
   rn_pool_destroy(server->pool);
   rn_request_log_destroy(server->log);
+  rn_request_trace_destroy(server->trace);
   rn_metrics_destroy(server->metrics);
   rn_health_watchers_destroy(server->health);
   rn_tokens_release(server->tokens);

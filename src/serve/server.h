@@ -2,8 +2,10 @@
 #ifndef RUNNEL_SERVE_SERVER_H_
 #define RUNNEL_SERVE_SERVER_H_
 
+#include "base/log.h"
 #include "net/tls.h"
 #include "proto/model_server_config.pb.h"
+#include "serve/front/request_trace.h"
 #include "serve/model/batcher.h"
 #include "serve/select/redis_config.h"
 #include "session/session.h"
@@ -25,7 +27,10 @@ typedef struct rn_model_server_options_t {
   const char* token_file;    // "ROLE TOKEN" per line (front/roles.h); NULL: there are no tokens
   int64_t rest_timeout_ns;   // 30 s
   bool has_cors;
-  rn_str_t metrics_path;  // "/monitoring/prometheus/metrics"; "": none
+  rn_str_t metrics_path;            // "/monitoring/prometheus/metrics"; "": none
+  rn_log_settings_t* log_settings;  // of |env|'s log, for clients that change it; NULL: none can
+  const char* trace_file;           // of traced requests; NULL: none can be traced
+  rn_trace_change_t trace;          // which are traced from the start
   // Models.
   const rn_pb_serving_ModelServerConfig_t* config;
   int64_t poll_ns;  // between looks at the base paths; 0: once

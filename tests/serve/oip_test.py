@@ -50,8 +50,11 @@ class Server:
                 out.write(f'  config {{ name: "{name}" base_path: "{MODELS}/{name}" model_platform: "tensorflow" {policy} }}\n')
             out.write("}\n")
         self.port, self.rest = free_port(), free_port()
+        self.traces = os.path.join(self.folder.name, "trace.json")
+        self.log = open(os.path.join(self.folder.name, "log"), "w+")
         self.process = subprocess.Popen([RUNNEL, "serve", f"--port={self.port}", f"--rest_api_port={self.rest}",
-                                         f"--model_config_file={config}"])
+                                         f"--model_config_file={config}", f"--trace_config=triton,file={self.traces}",
+                                         "--trace_config=rate=1"], stderr=self.log)
         for _ in range(600):
             if self.process.poll() is not None:
                 raise RuntimeError("runnel serve has ended")
@@ -75,9 +78,17 @@ class Server:
         except urllib.error.HTTPError as error:
             return error.code, error.read()
 
+    def logged(self):
+        """What the server has logged so far."""
+        with open(self.log.name) as log:
+            return log.read()
+
     def stop(self):
         self.process.terminate()
         self.process.wait(60)
+
+    def cleanup(self):
+        self.log.close()
         self.folder.cleanup()
 
 
@@ -338,8 +349,130 @@ def statistics(client, triton, is_http):
     success = [int(x["inference_stats"]["success"]["count"]) for x in (before, after)]
     expect(success[1] == success[0] + 1, (before, after))
     expect(int(after["inference_stats"]["success"]["ns"]) > 0, after)
+    expect(abs(int(after["last_inference"]) - time.time() * 1000) < 5000, after)
     everything = triton.get_inference_statistics(**kwargs)["model_stats"]
     expect({x["name"] for x in everything} == set(NAMES), everything)
+
+
+def log_settings(triton, is_http, settings=None):
+    """The settings, after those of |settings| were changed, as the REST form has them."""
+    if is_http:
+        return triton.get_log_settings() if settings is None else triton.update_log_settings(settings)
+    reply = triton.get_log_settings(as_json=True) if settings is None else triton.update_log_settings(settings, as_json=True)
+    return {name: next(iter(value.values())) for name, value in reply["settings"].items()}
+
+
+def logging(client, triton, is_http):
+    start = {"log_file": "", "log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0,
+             "log_format": "default"}
+    expect(log_settings(triton, is_http) == start, log_settings(triton, is_http))
+    expect(log_settings(triton, is_http, {}) == start)
+    expect(log_settings(triton, is_http, {"log_info": None, "log_verbose_level": None}) == start)
+    wrongs = [{"log_file": "/tmp/x"}, {"log_format": "none"}, {"none": True}]
+    if is_http:  # the other client makes every value of the right kind
+        wrongs += [{"log_info": 1}, {"log_verbose_level": True}, {"log_verbose_level": -1}, {"log_info": []}, {"log_format": 1}]
+    for wrong in wrongs:
+        both = {"log_error": False, **wrong}  # nothing is changed
+        fails(triton.update_log_settings, "log", both)
+        expect(log_settings(triton, is_http) == start, wrong)
+
+    def infer_and_look():
+        before = len(SERVER.logged())
+        check_simple(triton.infer("simple", simple_inputs(client)))
+        return SERVER.logged()[before:]
+
+    expect(infer_and_look() == "")
+    changed = log_settings(triton, is_http, {"log_verbose_level": 1, "log_format": "ISO8601"})
+    expect(changed == {**start, "log_verbose_level": 1, "log_format": "ISO8601"}, changed)
+    text = infer_and_look()
+    expect(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z I (REST|GRPC) infer of 'simple': OK in [\d.]+ ms", text), text)
+    log_settings(triton, is_http, {"log_info": False})
+    expect(infer_and_look() == "")
+    changed = log_settings(triton, is_http, {name: value for name, value in start.items() if name != "log_file"})
+    expect(changed == start, changed)
+
+
+def trace_settings(triton, is_http, model=None, settings=None):
+    kwargs = {} if is_http else {"as_json": True}
+    reply = triton.get_trace_settings(model, **kwargs) if settings is None else \
+        triton.update_trace_settings(model, settings, **kwargs)
+    if is_http:
+        return reply
+    reply = {name: value.get("value", [""]) for name, value in reply["settings"].items()}
+    return {name: value if name == "trace_level" else value[0] for name, value in reply.items()}
+
+
+def traced(index):
+    """The traces in a file, once it is there: by id, the description and the times by name."""
+    path = f"{SERVER.traces}.{index}"
+    for _ in range(200):
+        try:
+            with open(path) as text:
+                entries = json.load(text)
+            break
+        except (OSError, ValueError):
+            time.sleep(0.02)
+    else:
+        raise AssertionError(f"no {path}")
+    found = {}
+    for entry in entries:
+        about = found.setdefault(entry["id"], {"times": {}})
+        about["times"].update({x["name"]: x["ns"] for x in entry.pop("timestamps", [])})
+        about.update(entry)
+    return found
+
+
+def tracing(client, triton, is_http):
+    start = {"trace_level": ["OFF"], "trace_rate": "1", "trace_count": "-1", "log_frequency": "0", "trace_mode": "triton",
+             "trace_file": SERVER.traces}
+    expect(trace_settings(triton, is_http) == start, trace_settings(triton, is_http))
+    expect(trace_settings(triton, is_http, "simple") == start)
+    fails(triton.get_trace_settings, "unknown model", "none")
+    for wrong in ({"trace_file": "/tmp/x"}, {"trace_level": ["TENSORS"]}, {"trace_level": ["OFF", "TIMESTAMPS"]}, {"trace_rate": "x"},
+                  {"trace_count": "-2"}, {"none": "1"}):
+        fails(triton.update_trace_settings, "trace", None, {"log_frequency": "7", **wrong})
+        expect(trace_settings(triton, is_http) == start, wrong)
+    first = len([name for name in os.listdir(SERVER.folder.name) if name.startswith("trace.json.")])
+    # The server traces nothing, this model every second request, three of them, two per file.
+    own = {"trace_level": ["TIMESTAMPS"], "trace_rate": "2", "trace_count": "3", "log_frequency": "2"}
+    expect(trace_settings(triton, is_http, "simple", own) == {**start, **own})
+    expect(trace_settings(triton, is_http) == start)
+    began = time.monotonic_ns()
+    for i in range(8):
+        fresh = np.frombuffer(os.urandom(A.nbytes), np.int32).reshape(A.shape)  # not in the cache of predictions
+        triton.infer("simple", [make_input(client, "INPUT0", fresh), make_input(client, "INPUT1", B)], request_id=f"r{i}")
+        triton.infer("half_plus_two", [make_input(client, "x", np.array([[2]], dtype=np.float32))])
+    ended = time.monotonic_ns()
+    traces = list(traced(first).values())
+    expect([x["request_id"] for x in traces] == ["r1", "r3"], traces)
+    kind = ("HTTP_RECV_END", "HTTP_SEND_START") if is_http else ("GRPC_WAITREAD_END", "GRPC_SEND_START")
+    names = [kind[0], "REQUEST_START", "QUEUE_START", "COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END",
+             "REQUEST_END", kind[1]]
+    for trace in traces:
+        expect(trace["model_name"] == "simple" and trace["model_version"] == 1, trace)
+        times = [trace["times"][name] for name in names]
+        expect(times == sorted(times) and began < times[0] and times[-1] < ended, trace)
+    # The third one is left; then the count has ended.
+    expect(trace_settings(triton, is_http, "simple") == {**start, **own, "trace_count": "0"})
+    changed = trace_settings(triton, is_http, "simple", {"trace_rate": "1", "trace_count": "1"})
+    expect(changed["trace_count"] == "1" and changed["trace_rate"] == "1", changed)
+    check_simple(triton.infer("simple", simple_inputs(client), request_id="last"))
+    expect([x["request_id"] for x in traced(first + 1).values()] == ["r5", "last"])
+    # A cleared setting is the server's again.
+    trace_settings(triton, is_http, settings={"trace_rate": "5"})
+    cleared = {name: None for name in ("trace_level", "trace_rate", "trace_count", "log_frequency")}
+    expect(trace_settings(triton, is_http, "simple", cleared) == {**start, "trace_rate": "5"})
+    expect(trace_settings(triton, is_http, settings=cleared) == start)
+    trace_settings(triton, is_http, settings={"trace_level": ["TIMESTAMPS"], "trace_count": "1"})
+    check_simple(triton.infer("simple", simple_inputs(client), request_id="whole"))
+    trace_settings(triton, is_http, settings=cleared)
+
+
+def check_whole_trace():
+    """The file that is complete when the server has ended: one request of each pass."""
+    with open(SERVER.traces) as text:
+        entries = json.load(text)
+    expect([x["request_id"] for x in entries if "model_name" in x] == ["whole"] * 3, entries)
 
 
 def index_of(triton, is_http):
@@ -483,12 +616,13 @@ def check_protos():
 
 
 def main():
+    global SERVER
     check_protos()
-    server = Server()
+    server = SERVER = Server()
     try:
         rest_url, url = f"127.0.0.1:{server.rest}", f"127.0.0.1:{server.port}"
         for part in (health_and_metadata, simple_infer, asynchronous, string_infer, every_type, errors, classification, sequences,
-                     shared_memory, statistics,
+                     shared_memory, statistics, logging, tracing,
                      marks, model_control):
             for client, address in ((http_client, rest_url), (http_client, url), (grpc_client, url)):
                 print(part.__name__, client.__name__, flush=True)
@@ -500,8 +634,14 @@ def main():
         plain_http(server)
         kserve_clients(server)
         expect(server.process.poll() is None, "the server has ended")
+        server.stop()
+        check_whole_trace()
+    except BaseException:
+        print(server.logged())
+        raise
     finally:
         server.stop()
+        server.cleanup()
 
 
 main()

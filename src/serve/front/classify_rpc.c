@@ -4,6 +4,7 @@
 #include "proto/prediction_log.pb.h"
 #include "proto/serving_classify.pb.h"
 #include "serve/front/classify.h"
+#include "serve/front/request_trace.h"
 #include "serve/front/rpc.h"
 #include "wire/encode.h"
 #include "wire/scan.h"
@@ -132,6 +133,7 @@ static void finish(infer_call_t* self, rn_status_t status) {
     const infer_task_t* task = &self->tasks[i];
     rn_front_count(front, model, api_names[self->api], "GRPC", rn_status_code(status),
                    &task->predict.times);
+    rn_request_trace_version(front->trace, self->version, true, &task->predict.times);
     if (rn_ok(status)) rn_front_count_answer(front, model, self->examples, task->predict.marks);
   }
   rn_message_t message;

@@ -177,9 +177,21 @@ static void observe_stage(const rn_front_t* front, rn_str_t model, const char* s
   observe(front, RN_METRIC_STAGE_LATENCY, model, rn_str(stage), RN_STR(""), (double)ns / 1e3);
 }
 
+static void log_request(const rn_front_t* front, rn_str_t model, const char* api,
+                        const char* entrypoint, rn_code_t code, const rn_predict_times_t* times) {
+  int64_t all_ns = front->env->now_ns(front->env->self) - times->begun_ns;
+  rn_log(front->env, RN_LOG_INFO,
+         "%s %s of '%.*s': %s in %.3f ms (queue %.3f, batch %.3f, run %.3f; %d rows)", entrypoint,
+         api, RN_STR_ARGS(model), rn_code_name(code), (double)all_ns / 1e6,
+         (double)times->queue_ns / 1e6, (double)times->batch_ns / 1e6, (double)times->run_ns / 1e6,
+         times->batch_size);
+}
+
 void rn_front_count(const rn_front_t* front, rn_str_t model, const char* api,
                     const char* entrypoint, rn_code_t code, const rn_predict_times_t* times) {
   rn_str_t none = RN_STR("");
+  if (front->log_settings && front->log_settings->verbose)
+    log_request(front, model, api, entrypoint, code, times);
   observe(front, RN_METRIC_REQUEST_COUNT, model, rn_str(rn_code_name(code)), none, 1);
   if (code != RN_CODE_OK) return;
   int64_t all_ns = front->env->now_ns(front->env->self) - times->begun_ns;

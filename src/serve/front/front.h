@@ -6,6 +6,7 @@
 #ifndef RUNNEL_SERVE_FRONT_FRONT_H_
 #define RUNNEL_SERVE_FRONT_FRONT_H_
 
+#include "base/log.h"
 #include "net/http_server.h"
 #include "net/rpc_server.h"
 #include "serve/metrics.h"
@@ -14,6 +15,7 @@
 typedef struct rn_apps_t rn_apps_t;                        // select/apps.h
 typedef struct rn_request_log_t rn_request_log_t;          // front/request_log.h
 typedef struct rn_health_watchers_t rn_health_watchers_t;  // front/health.h
+typedef struct rn_request_trace_t rn_request_trace_t;      // front/request_trace.h
 typedef struct rn_shared_memory_t rn_shared_memory_t;      // front/shared_memory.h
 
 typedef enum rn_role_t {  // what a caller may do; each includes those before it
@@ -30,6 +32,8 @@ typedef struct rn_front_t {
   rn_metrics_t* metrics;
   rn_predict_cache_t* cache;          // NULL: none
   rn_request_log_t* log;              // NULL: requests are not sampled
+  rn_request_trace_t* trace;          // NULL: requests are not traced
+  rn_log_settings_t* log_settings;    // of |env|'s log; NULL: they cannot be changed
   rn_shared_memory_t* shared_memory;  // NULL: callers may register no regions
   const rn_env_t* env;
   rn_pool_t* pool;     // for calls that block: reloads and SessionRun; at least two threads
@@ -90,7 +94,7 @@ RN_MUST_USE rn_status_t rn_front_unescape(rn_str_t part, rn_arena_t* arena, rn_s
 RN_MUST_USE rn_status_t rn_front_message(rn_strbuf_t* body, rn_message_t* out);
 // The names of |marks|: "cached, partial".
 const char* rn_front_marks(unsigned marks, char out[32]);
-// Counts a request that has ended, with its stages.
+// Counts a request that has ended, with its stages, and logs it if the log is verbose.
 void rn_front_count(const rn_front_t* front, rn_str_t model, const char* api,
                     const char* entrypoint, rn_code_t code, const rn_predict_times_t* times);
 // Counts what a successful request asked for and got: |rows| (< 1: unknown) and |marks|.

@@ -5,6 +5,7 @@
 
 #include "base/container.h"
 #include "serve/front/request_log.h"
+#include "serve/front/request_trace.h"
 
 const char* rn_oip_type_name(rn_dtype_t dtype) {
   switch (dtype) {
@@ -222,6 +223,12 @@ void rn_oip_infer_count(const rn_oip_infer_t* infer, rn_code_t code) {
   if (!infer->is_found) return;
   const rn_predict_t* predict = &infer->predict;
   rn_front_count(infer->front, infer->model, "infer", infer->entry, code, &predict->times);
+  const rn_traced_t traced = {.model = infer->model,
+                              .version = infer->number,
+                              .id = infer->id,
+                              .is_grpc = *infer->entry == 'G',
+                              .times = &predict->times};
+  rn_request_trace_add(infer->front->trace, &traced);
   if (code != RN_CODE_OK) return;
   rn_front_count_answer(infer->front, infer->model, predict->rows, predict->marks);
   rn_request_log_add_predict(infer->front->log, infer->model, infer->number, predict,

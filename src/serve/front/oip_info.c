@@ -9,8 +9,9 @@
 #define MAX_ROWS 65536
 
 static const char* const extensions[] = {
-    "binary_tensor_data", "classification",  "model_configuration", "model_repository",
-    "parameters",         "schedule_policy", "statistics",          "system_shared_memory"};
+    "binary_tensor_data",   "classification", "logging",         "model_configuration",
+    "model_repository",     "parameters",     "schedule_policy", "statistics",
+    "system_shared_memory", "trace"};
 
 bool rn_oip_is_ready(const rn_front_t* front) { return front->is_ready && !front->is_draining; }
 
@@ -221,6 +222,12 @@ static rn_status_t fill_statistics(rn_front_t* front, const rn_version_t* versio
   RN_RETURN_IF_ERROR(rn_arena_str(arena, rn_version_model(version), &out->name));
   RN_RETURN_IF_ERROR(
       rn_arena_printf(arena, &out->version, "%lld", (long long)rn_version_number(version)));
+  int64_t answered_ns = rn_version_answered_ns(version);
+  if (answered_ns) {
+    const rn_env_t* env = front->env;
+    int64_t since_us = (env->now_ns(env->self) - answered_ns) / 1000;
+    out->last_inference = (uint64_t)((env->wall_us(env->self) - since_us) / 1000);
+  }
   for (int i = 0; i < rn_version_replica_count(version); ++i) {
     rn_batcher_stats_t stats = rn_batcher_stats(rn_version_batcher(version, i));
     out->inference_count += (uint64_t)stats.rows;

@@ -5,6 +5,7 @@
 #include "serve/front/json.h"
 #include "serve/front/json_proto.h"
 #include "serve/front/oip_info.h"
+#include "serve/front/oip_settings.h"
 #include "serve/front/shared_memory.h"
 
 // The deepest path is /v2/models/<name>/versions/<version>/infer.
@@ -225,6 +226,21 @@ static rn_status_t cuda_unregister(oip_rest_t* rest) {
   return RN_OK;
 }
 
+// Settings.
+
+// GET changes nothing, whatever its body.
+static rn_str_t settings_of(const oip_rest_t* rest) {
+  return rn_str_is(rest->request->method, "POST") ? rest->request->body : RN_STR("");
+}
+
+static rn_status_t log_settings(oip_rest_t* rest) {
+  return rn_oip_log_rest(rest->front, settings_of(rest), &rest->arena, &rest->out);
+}
+
+static rn_status_t trace_settings(oip_rest_t* rest) {
+  return rn_oip_trace_rest(rest->front, rest->name, settings_of(rest), &rest->arena, &rest->out);
+}
+
 // The table. In a path, * is a name and # a version.
 
 typedef struct oip_route_t {
@@ -250,6 +266,12 @@ static const oip_route_t routes[] = {
     {"GET", "models/*/versions/#/config", RN_ROLE_READ, model_config, false},
     {"GET", "models/*/stats", RN_ROLE_READ, model_statistics, false},
     {"GET", "models/*/versions/#/stats", RN_ROLE_READ, model_statistics, false},
+    {"GET", "logging", RN_ROLE_READ, log_settings, false},
+    {"POST", "logging", RN_ROLE_ADMIN, log_settings, false},
+    {"GET", "trace/setting", RN_ROLE_READ, trace_settings, false},
+    {"POST", "trace/setting", RN_ROLE_ADMIN, trace_settings, false},
+    {"GET", "models/*/trace/setting", RN_ROLE_READ, trace_settings, false},
+    {"POST", "models/*/trace/setting", RN_ROLE_ADMIN, trace_settings, false},
     {"POST", "repository/index", RN_ROLE_READ, repository_index, false},
     {"POST", "repository/models/*/load", RN_ROLE_ADMIN, load, true},
     {"POST", "repository/models/*/unload", RN_ROLE_ADMIN, unload, true},

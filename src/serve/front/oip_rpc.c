@@ -2,6 +2,7 @@
 #include "serve/front/oip_rpc.h"
 
 #include "serve/front/oip_info.h"
+#include "serve/front/oip_settings.h"
 #include "serve/front/rpc.h"
 #include "serve/front/shared_memory.h"
 #include "wire/decode.h"
@@ -109,6 +110,30 @@ static rn_status_t cuda_register(oip_call_t* call) {
   return rn_oip_no_cuda(REQUEST(call, SystemSharedMemoryStatusRequest)->name);
 }
 
+static rn_status_t log_settings(oip_call_t* call) {
+  rn_pb_inference_LogSettingsResponse_t response;
+  RN_RETURN_IF_ERROR(
+      rn_oip_log_settings(call->front, REQUEST(call, LogSettingsRequest), &call->arena, &response));
+  return RESPOND(call, LogSettingsResponse, &response);
+}
+
+static rn_status_t trace_setting(oip_call_t* call) {
+  rn_pb_inference_TraceSettingResponse_t response;
+  RN_RETURN_IF_ERROR(rn_oip_trace_settings(call->front, REQUEST(call, TraceSettingRequest),
+                                           &call->arena, &response));
+  return RESPOND(call, TraceSettingResponse, &response);
+}
+
+// For callers who may read only: the same method changes settings, too.
+static rn_status_t log_settings_read(oip_call_t* call) {
+  bool changes = REQUEST(call, LogSettingsRequest)->settings.count > 0;
+  return changes ? rn_front_denied(RN_ROLE_READ) : log_settings(call);
+}
+static rn_status_t trace_setting_read(oip_call_t* call) {
+  bool changes = REQUEST(call, TraceSettingRequest)->settings.count > 0;
+  return changes ? rn_front_denied(RN_ROLE_READ) : trace_setting(call);
+}
+
 // Decodes the request, a message of type |desc| (NULL: it is empty), and runs |method|.
 typedef rn_status_t (*oip_method_fn_t)(oip_call_t* call);
 static rn_status_t run(rn_front_t* front, rn_rpc_in_t* in, const rn_pb_message_desc_t* desc,
@@ -146,6 +171,10 @@ ANSWER(repository_index, DESC(RepositoryIndexRequest))
 ANSWER(shared_memory_status, DESC(SystemSharedMemoryStatusRequest))
 ANSWER(shared_memory_register, DESC(SystemSharedMemoryRegisterRequest))
 ANSWER(shared_memory_unregister, DESC(SystemSharedMemoryUnregisterRequest))
+ANSWER(log_settings, DESC(LogSettingsRequest))
+ANSWER(log_settings_read, DESC(LogSettingsRequest))
+ANSWER(trace_setting, DESC(TraceSettingRequest))
+ANSWER(trace_setting_read, DESC(TraceSettingRequest))
 ANSWER(cuda_nothing, NULL)
 ANSWER(cuda_register, DESC(SystemSharedMemoryStatusRequest))
 
@@ -169,6 +198,24 @@ static rn_status_t unload_work(rn_front_t* front, rn_rpc_in_t* in, rn_strbuf_t* 
 static void on_load(rn_front_t* front, rn_rpc_in_t* in) { rn_rpc_run(front, in, load_work); }
 static void on_unload(rn_front_t* front, rn_rpc_in_t* in) { rn_rpc_run(front, in, unload_work); }
 
+#define SERVICE "/inference.GRPCInferenceService/"
+
+// The settings of the server, if |call| is about them.
+static bool route_settings(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role) {
+  static const rn_rpc_method_t reads[] = {
+      {"LogSettings", RN_ROLE_READ, on_log_settings_read},
+      {"TraceSetting", RN_ROLE_READ, on_trace_setting_read},
+  };
+  static const rn_rpc_method_t changes[] = {
+      {"LogSettings", RN_ROLE_ADMIN, on_log_settings},
+      {"TraceSetting", RN_ROLE_ADMIN, on_trace_setting},
+  };
+  if (!rn_str_is(rn_rpc_path(call), SERVICE "LogSettings") &&
+      !rn_str_is(rn_rpc_path(call), SERVICE "TraceSetting"))
+    return false;
+  return rn_rpc_dispatch(front, call, role, SERVICE, role < RN_ROLE_ADMIN ? reads : changes, 2);
+}
+
 bool rn_oip_rpc_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role) {
   static const rn_rpc_method_t methods[] = {
       {"ModelInfer", RN_ROLE_PREDICT, rn_oip_rpc_infer},
@@ -190,6 +237,6 @@ bool rn_oip_rpc_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role) {
       {"CudaSharedMemoryRegister", RN_ROLE_ADMIN, on_cuda_register},
       {"CudaSharedMemoryUnregister", RN_ROLE_ADMIN, on_cuda_nothing},
   };
-  return rn_rpc_dispatch(front, call, role, "/inference.GRPCInferenceService/", methods,
-                         sizeof methods / sizeof *methods);
+  return route_settings(front, call, role) ||
+         rn_rpc_dispatch(front, call, role, SERVICE, methods, sizeof methods / sizeof *methods);
 }

@@ -8,6 +8,7 @@
 #include "proto/serving_metadata.pb.h"
 #include "proto/serving_predict.pb.h"
 #include "serve/front/classify_rpc.h"
+#include "serve/front/request_trace.h"
 #include "serve/front/rpc.h"
 #include "wire/scan.h"
 #include "wire/writer.h"
@@ -125,6 +126,7 @@ static void finish(predict_call_t* self, rn_status_t status) {
   if (rn_ok(status)) status = write_response(self, &message);
   status = rn_rpc_end_predict(front, call, &self->predict, status);
   rn_front_count(front, model, "Predict", "GRPC", rn_status_code(status), &self->predict.times);
+  rn_request_trace_version(front->trace, self->version, true, &self->predict.times);
   if (rn_ok(status)) {
     rn_front_count_answer(front, model, self->predict.rows, self->predict.marks);
     rn_rpc_log(front, call, model, rn_pb_serving_PredictionLog_predict_log_field, &message);

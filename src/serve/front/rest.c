@@ -10,6 +10,7 @@
 #include "proto/prediction_log.pb.h"
 #include "serve/front/classify.h"
 #include "serve/front/request_log.h"
+#include "serve/front/request_trace.h"
 #include "serve/front/rest_body.h"
 #include "serve/front/rest_sample.h"
 
@@ -108,6 +109,7 @@ static void finish(rest_call_t* self, rn_status_t status) {
   rn_str_t model = self->version ? self->path.spec.name : RN_STR("");
   rn_front_count(front, model, verb_name(self->path.verb), "REST", rn_status_code(status),
                  &self->predict.times);
+  rn_request_trace_version(front->trace, self->version, false, &self->predict.times);
   unsigned marks = self->predict.marks;
   int64_t retry_ns = self->predict.retry_ns;
   if (rn_ok(status)) rn_front_count_answer(front, model, self->predict.rows, marks);

@@ -30,6 +30,7 @@ struct rn_version_t {
   const rn_env_t* env;
   void (*idle)(void* self, rn_version_t* version);
   void* self;
+  _Atomic int64_t answered_ns;  // when the last request ended; 0: there was none
   _Atomic unsigned turn;  // where the search for a replica begins, so that equal ones take turns
   int replica_count;
   version_replica_t replicas[];
@@ -117,6 +118,9 @@ rn_str_t rn_version_model(const rn_version_t* version) {
   return rn_str_n(version->model, version->model_size);
 }
 int64_t rn_version_number(const rn_version_t* version) { return version->number; }
+int64_t rn_version_answered_ns(const rn_version_t* version) {
+  return atomic_load_explicit(&version->answered_ns, memory_order_relaxed);
+}
 const rn_backend_t* rn_version_backend(const rn_version_t* version) {
   return version->replicas[0].backend;
 }
@@ -169,6 +173,9 @@ void rn_predict_finish(rn_predict_t* predict, rn_status_t status) {
   void* flight = predict->flight;
   predict->version = NULL;
   predict->flight = NULL;
+  predict->times.queued_ns = predict->come_ns;
+  predict->times.end_ns = version->env->now_ns(version->env->self);
+  atomic_store_explicit(&version->answered_ns, predict->times.end_ns, memory_order_relaxed);
   if (flight) rn_predict_cache_put(version->cache, flight, predict, status);
   for (int i = 0; i < predict->input_count; ++i) rn_tensor_clear(&predict->inputs[i].value);
   if (!rn_ok(status)) rn_predict_clear(predict);
@@ -209,7 +216,8 @@ void rn_version_predict(rn_version_t* version, rn_predict_t* predict) {
   predict->marks = 0;
   predict->retry_ns = 0;
   predict->flight = NULL;
-  predict->times = (rn_predict_times_t){.begun_ns = predict->times.begun_ns};
+  predict->times = (rn_predict_times_t){.begun_ns = predict->times.begun_ns,
+                                        .start_ns = version->env->now_ns(version->env->self)};
   const rn_backend_t* backend = version->replicas[0].backend;
   rn_status_t status = rn_predict_validate(predict, backend, version->joins);
   if (!rn_ok(status)) {

@@ -34,6 +34,8 @@ void rn_version_destroy(rn_version_t* version);  // see |idle|
 
 rn_str_t rn_version_model(const rn_version_t* version);
 int64_t rn_version_number(const rn_version_t* version);
+// When its last request ended, of the environment's clock; 0: there was none.
+int64_t rn_version_answered_ns(const rn_version_t* version);
 const rn_backend_t* rn_version_backend(const rn_version_t* version);  // of its first replica
 int rn_version_replica_count(const rn_version_t* version);
 // Whether the process behind one of its replicas is gone.
