@@ -1,4 +1,5 @@
-// What the files of the batcher share: batcher.c runs batches, batch_form.c decides which.
+// What the files of the batcher share: batcher.c takes requests, batch_form.c decides
+// which batches run, batch_work.c runs them.
 //
 // A request waits in |queue| until a lane of the backend is free and its batch should start. Each
 // event (a request, a batch that ended, a timer) calls rn_batcher_form_locked, which takes as many
@@ -59,6 +60,31 @@ typedef struct rn_batch_work_t {
   rn_predict_t* late;          // that could not be answered in time
   rn_predict_t* starved;       // for which there was no memory, or that were cancelled
 } rn_batch_work_t;
+
+int64_t rn_batcher_now(const rn_batcher_t* batcher);
+void rn_batcher_enter(rn_batcher_t* batcher);
+void rn_batcher_leave(rn_batcher_t* batcher);
+bool rn_batcher_is_cancelled(const rn_predict_t* predict);
+
+// Puts a request into the queue. CANCELLED if it was cancelled.
+RN_MUST_USE rn_status_t rn_batcher_enqueue_locked(rn_batcher_t* batcher, rn_predict_t* predict,
+                                                  bool is_alone);
+
+// What requests are told that do not run.
+rn_status_t rn_batcher_cancelled(void);
+rn_status_t rn_batcher_late(void);
+rn_status_t rn_batcher_overloaded(const rn_predict_t* predict);
+
+// Where a thread comes from, and what it may do.
+typedef enum rn_batch_place_t {
+  RN_BATCH_PLACE_CALLER,    // may run one batch, if it is quick and cannot be deferred
+  RN_BATCH_PLACE_DEFERRED,  // runs the batch that was deferred
+  RN_BATCH_PLACE_WORKER,    // may run batches
+  RN_BATCH_PLACE_EVENT,     // must not block
+} rn_batch_place_t;
+
+// Handles what was taken from the queue, and what can be taken meanwhile.
+void rn_batcher_work_off(rn_batcher_t* batcher, rn_batch_work_t* work, rn_batch_place_t place);
 
 // Takes batches from the queue as long as there are lanes for them, and sets the timer for the
 // rest.
