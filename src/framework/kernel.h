@@ -143,6 +143,11 @@ struct rn_step_t {
   int32_t call_depth;  // nesting depth of function calls
 };
 
+// CANCELLED or DEADLINE_EXCEEDED if |step| is over. Kernels whose time depends on the values of
+// their inputs ask now and then: while a kernel runs, nothing else watches the deadline of a step
+// on one thread.
+RN_MUST_USE rn_status_t rn_step_stopped(const rn_step_t* step);
+
 // The resources that are destroyed with |step|, made on first use. Borrowed.
 RN_MUST_USE rn_status_t rn_step_get_resources(rn_step_t* step, rn_resources_t** out);
 

@@ -123,6 +123,12 @@ const rn_attr_value_t* rn_init_attr(const rn_kernel_init_t* init, const char* na
   return index < 0 ? &none : &init->attrs[index];
 }
 
+rn_status_t rn_step_stopped(const rn_step_t* step) {
+  if (rn_is_cancelled(step->cancel)) return rn_cancelled("Operation was cancelled");
+  bool is_late = step->deadline_ns && step->env->now_ns(step->env->self) > step->deadline_ns;
+  return is_late ? rn_deadline_exceeded("Timed out waiting for notification") : RN_OK;
+}
+
 rn_status_t rn_step_get_resources(rn_step_t* step, rn_resources_t** out) {
   *out = step->step_resources;
   if (*out) return RN_OK;

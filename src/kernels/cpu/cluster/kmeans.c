@@ -77,7 +77,7 @@ static rn_status_t choose(const rn_kernel_ctx_t* ctx, kmeans_t* k, int64_t tries
   int64_t best = draw_point(k);
   float least = tries > 1 ? try_point(k, best, k->trial) : 0;
   for (int64_t i = 1; i < tries; ++i) {
-    if (rn_is_cancelled(ctx->step->cancel)) return rn_cancelled("Operation was cancelled");
+    RN_RETURN_IF_ERROR(rn_step_stopped(ctx->step));
     int64_t point = draw_point(k);
     float sum = try_point(k, point, k->trial);
     if (sum < least) best = point, least = sum;

@@ -44,10 +44,7 @@ void rn_data_iterator_drop(rn_data_iterator_t* iterator) {
 }
 
 rn_status_t rn_data_stopped(const rn_data_request_t* request) {
-  const rn_step_t* step = request->step;
-  if (rn_is_cancelled(step->cancel)) return rn_cancelled("Operation was cancelled");
-  bool is_late = step->deadline_ns && step->env->now_ns(step->env->self) > step->deadline_ns;
-  return is_late ? rn_deadline_exceeded("Timed out waiting for notification") : RN_OK;
+  return rn_step_stopped(request->step);
 }
 
 // Sources.

@@ -88,9 +88,11 @@ static rn_status_t make_order_locked(shuffle_t* shuffle, const rn_step_t* step) 
   rn_philox_single_t words = rn_philox_single(
       rn_philox((uint64_t)seeds->seed, (uint64_t)(seeds->changes ? seeds->seed2 : seeds->seed)));
   for (int64_t i = 0; i < count; ++i) {
-    if (i % MOST_BETWEEN_LOOKS == MOST_BETWEEN_LOOKS - 1 && rn_is_cancelled(step->cancel)) {
+    rn_status_t status =
+        i % MOST_BETWEEN_LOOKS == MOST_BETWEEN_LOOKS - 1 ? rn_step_stopped(step) : RN_OK;
+    if (!rn_ok(status)) {
       RN_FREE_ARRAY(allocator, order, count);
-      return rn_cancelled("Operation was cancelled");
+      return status;
     }
     int64_t place = i + (int64_t)(rn_philox_word(&words) % (uint64_t)(count - i));
     int64_t chosen = order[place];

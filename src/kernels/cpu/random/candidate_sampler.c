@@ -245,14 +245,6 @@ static bool see(candidate_sampler_seen_t* seen, int64_t value) {
   return true;
 }
 
-// Whether the step was stopped. Classes may be so rare that drawing them all takes very long.
-static rn_status_t check_stopped(const rn_step_t* step) {
-  if (rn_is_cancelled(step->cancel)) return rn_cancelled("Operation was cancelled");
-  if (step->deadline_ns && step->env->now_ns(step->env->self) > step->deadline_ns)
-    return rn_deadline_exceeded("Timed out waiting for notification");
-  return RN_OK;
-}
-
 static rn_status_t too_few(const sampler_t* s) {
   return rn_invalid_argument("Too few classes can be drawn to have %lld different ones",
                              (long long)s->sampled);
@@ -270,8 +262,8 @@ static rn_status_t draw_unique(rn_kernel_ctx_t* ctx, const sampler_t* s, rn_phil
   for (int64_t picked = 0; picked < s->sampled && rn_ok(status);) {
     if (++tries == INT32_MAX)  // where stock ends the process
       status = too_few(s);
-    else if (tries % TRIES_BETWEEN_LOOKS == 0)
-      status = check_stopped(ctx->step);
+    else if (tries % TRIES_BETWEEN_LOOKS == 0)  // classes may be so rare that this takes very long
+      status = rn_step_stopped(ctx->step);
     int64_t value = draw(s, words);
     if (see(&seen, value)) out[picked++] = value;
   }

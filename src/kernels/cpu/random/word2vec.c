@@ -179,19 +179,12 @@ static void skipgram_destroy(void* state) {
 
 // Drawing examples.
 
-// Whether the step was stopped. Words may be so unlikely to be kept that a sentence takes very
-// long.
-static rn_status_t check_stopped(const rn_step_t* step) {
-  if (rn_is_cancelled(step->cancel)) return rn_cancelled("Operation was cancelled");
-  if (step->deadline_ns && step->env->now_ns(step->env->self) > step->deadline_ns)
-    return rn_deadline_exceeded("Timed out waiting for notification");
-  return RN_OK;
-}
-
+// Words may be so unlikely to be kept that a sentence takes very long, so this looks whether the
+// step is over.
 static rn_status_t next_sentence(rn_kernel_ctx_t* ctx, skipgram_t* s) {
   int64_t tries = 0;
   for (int i = 0; i < SENTENCE; ++s->at) {
-    if (++tries % TRIES_BETWEEN_LOOKS == 0) RN_RETURN_IF_ERROR(check_stopped(ctx->step));
+    if (++tries % TRIES_BETWEEN_LOOKS == 0) RN_RETURN_IF_ERROR(rn_step_stopped(ctx->step));
     if (s->at >= s->corpus_size) {
       ++s->epoch;
       s->at = 0;
@@ -368,7 +361,7 @@ static rn_status_t train_locked(rn_kernel_ctx_t* ctx, rn_variable_t* const* vari
       attract(in, other, sum, -1 / (expf(-dot(in, other, dims)) + 1) * rate, dims);
     }
     for (int64_t d = 0; d < dims; ++d) in[d] += sum[d];
-    if (i % 1024 == 1023) status = check_stopped(ctx->step);
+    if (i % 1024 == 1023) status = rn_step_stopped(ctx->step);
   }
   rn_tensor_clear(&sums);
   return status;
