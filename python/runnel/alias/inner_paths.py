@@ -210,7 +210,7 @@ python.framework.function: eager.defun
 python.framework.tensor_util: core.tensor_util core.convert
 python.framework.smart_cond: ops.control_flow estimator.estimator_names
 python.framework.func_graph: eager.func_graph eager.concrete_function estimator.estimator_names eager.tracing eager.def_function
-python.ops.summary_ops_v2: summary.writers summary.summary_ops summary
+python.ops.summary_ops_v2: summary.graph_writers summary.writers summary.summary_ops summary
 python.ops.cond_v2: ops.control_flow
 python.ops.control_flow_ops: ops.control_flow compat.v2.internal estimator.estimator_names
 python.ops.resource_variable_ops: ops.resource_variable alias.for_keras.variable_names estimator.estimator_names

@@ -1,80 +1,12 @@
-"""Event files: tf.summary.FileWriter.
-
-A thread writes the events from a queue, so a training loop does not wait for the disk.
-"""
+"""Event files: tf.summary.FileWriter."""
 
 import os
-import queue
-import socket
 import threading
 import time
 
 from runnel.core.framework import Graph
 from runnel.core.protobuf import message_class
-from runnel.io import any_files
-from runnel.io.record_io import TFRecordWriter
-
-_CLOSE, _FLUSH = object(), object()
-
-
-class _EventFile:
-    """A file of events, and the thread that writes it."""
-
-    def __init__(self, logdir, max_queue, flush_secs, suffix):
-        any_files.makedirs(logdir)
-        stamp = "%010d" % int(time.time())
-        self.path = os.path.join(logdir, "events.out.tfevents.%s.%s.%d%s" % (
-            stamp, socket.gethostname(), os.getpid(), suffix or ""))
-        self._writer = TFRecordWriter(self.path)
-        self._queue = queue.Queue(max_queue)
-        self._flush_secs = flush_secs
-        self._flushed = threading.Event()
-        self._error = None
-        first = message_class("Event")()
-        first.wall_time = time.time()
-        first.file_version = "brain.Event:2"
-        self._writer.write(first.SerializeToString())
-        self._writer.flush()
-        self._thread = threading.Thread(target=self._work, name="runnel-events", daemon=True)
-        self._thread.start()
-
-    def add(self, event):
-        if self._error is not None:
-            raise self._error
-        self._queue.put(event)
-
-    def _work(self):
-        due = time.time() + self._flush_secs
-        while True:
-            item = self._queue.get()
-            try:
-                if item is not _CLOSE and item is not _FLUSH:
-                    self._writer.write(item.SerializeToString())
-                if item is _CLOSE or item is _FLUSH or time.time() > due:
-                    self._writer.flush()
-                    due = time.time() + self._flush_secs
-            except Exception as error:  # reported by the next call: no caller would see it in this thread
-                self._error = error
-            if item is _FLUSH:
-                self._flushed.set()
-            if item is _CLOSE:
-                return
-
-    def flush(self):
-        """Waits until all events are in the file."""
-        if not self._thread.is_alive():
-            return
-        self._flushed.clear()
-        self._queue.put(_FLUSH)
-        self._flushed.wait()
-        if self._error is not None:
-            raise self._error
-
-    def close(self):
-        if self._thread.is_alive():
-            self._queue.put(_CLOSE)
-            self._thread.join()
-        self._writer.close()
+from runnel.summary.event_file_writer import EventFileWriter
 
 
 class FileWriter:
@@ -87,13 +19,17 @@ class FileWriter:
       flush_secs: how long events may stay in memory.
       graph_def: a GraphDef instead of `graph`.
       filename_suffix: suffix of the file's name.
+      session: a session that holds the file: its writers of one folder share it.
     """
 
     def __init__(self, logdir, graph=None, max_queue=10, flush_secs=120, graph_def=None,
                  filename_suffix=None, session=None):
-        self._logdir = os.fspath(logdir)
-        self._options = max(1, max_queue), flush_secs, filename_suffix
-        self._file = _EventFile(self._logdir, *self._options)
+        logdir = os.fspath(logdir)
+        if session is None:
+            self.event_writer = EventFileWriter(logdir, max_queue, flush_secs, filename_suffix)
+        else:
+            from runnel.summary.session_file_writer import EventFileWriterV2
+            self.event_writer = EventFileWriterV2(session, logdir, max_queue, flush_secs, filename_suffix)
         self._is_closed = False
         self._seen = set()  # tags whose metadata has been written
         if graph is not None or graph_def is not None:
@@ -110,7 +46,7 @@ class FileWriter:
         self.close()
 
     def get_logdir(self):
-        return self._logdir
+        return self.event_writer.get_logdir()
 
     def add_summary(self, summary, global_step=None):
         """Adds a Summary, or the bytes that a summary op returned."""
@@ -143,7 +79,7 @@ class FileWriter:
         if graph is not None:
             from runnel.summary.plugin_asset import write_assets
             graph_def = graph.as_graph_def(add_shapes=True)
-            write_assets(graph, self._logdir)
+            write_assets(graph, self.get_logdir())
         if not hasattr(graph_def, "node"):
             raise TypeError("The passed graph must be an instance of `Graph` or the deprecated "
                             "`GraphDef`")
@@ -179,23 +115,23 @@ class FileWriter:
             warnings.warn("Attempting to use a closed FileWriter. The operation will be a noop unless "
                           "the FileWriter is explicitly reopened.", stacklevel=2)
             return
-        self._file.add(event)
+        self.event_writer.add_event(event)
 
     def flush(self):
         """Waits until all events are in the file."""
         if not self._is_closed:
-            self._file.flush()
+            self.event_writer.flush()
 
     def close(self):
         """Writes pending events and closes the file."""
         if not self._is_closed:
             self._is_closed = True
-            self._file.close()
+            self.event_writer.close()
 
     def reopen(self):
         """Continues in a new file."""
         if self._is_closed:
-            self._file = _EventFile(self._logdir, *self._options)
+            self.event_writer.reopen()
             self._is_closed = False
 
 

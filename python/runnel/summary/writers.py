@@ -18,7 +18,7 @@ _SUMMARY_OPS, _INIT_OPS = "_SUMMARY_V2", "_SUMMARY_WRITER_V2"  # collections of 
 class _State(threading.local):
     writer = None
     step = None
-    is_recording = True  # a bool, a tensor, or a function that returns one
+    is_recording = None  # a bool, a tensor, or a function that returns one; None if record_if has not said
 
 
 _state = _State()
@@ -36,10 +36,28 @@ def set_step(step):
 
 def should_record_summaries():
     """Returns whether summaries are recorded: a bool, or a boolean tensor."""
+    return is_recording(by_default=True)
+
+
+def is_recording(by_default):
+    """Returns whether summaries are recorded, with what holds where record_if has not said."""
     if _state.writer is None:
         return convert_to_tensor(False)
-    condition = _state.is_recording
+    condition = by_default if _state.is_recording is None else _state.is_recording
     return condition() if callable(condition) else condition
+
+
+def has_default_writer():
+    """Tells whether there is a current writer."""
+    return _state.writer is not None
+
+
+def current_handle():
+    """Returns the handle of the current writer, or None. A closed writer raises."""
+    if _state.writer is None:
+        return None
+    _state.writer._check_open()
+    return _state.writer._handle
 
 
 @contextlib.contextmanager
@@ -122,13 +140,19 @@ def create_file_writer(logdir, max_queue=None, flush_millis=None, filename_suffi
         is_eager = framework.executing_eagerly()
         logdir = os.fspath(logdir) if hasattr(logdir, "__fspath__") else logdir
         handle = raw_ops.SummaryWriter(shared_name="runnel_writer_%d" % next(_numbers) if is_eager else scope[:-1])
-        opened = raw_ops.CreateSummaryFileWriter(
-            writer=handle, logdir=convert_to_tensor(logdir, dtypes.string), max_queue=convert_to_tensor(10 if max_queue is None else max_queue),
-            flush_millis=convert_to_tensor(2 * 60 * 1000 if flush_millis is None else flush_millis),
-            filename_suffix=convert_to_tensor(".v2" if filename_suffix is None else filename_suffix))
-        if not is_eager:
-            framework.get_default_graph().add_to_collection(_INIT_OPS, opened)
-        return SummaryWriter(handle, None if is_eager else opened)
+        return SummaryWriter(handle, opened(handle, convert_to_tensor(logdir, dtypes.string), max_queue, flush_millis, filename_suffix))
+
+
+def opened(handle, logdir, max_queue, flush_millis, filename_suffix):
+    """Opens the file of a writer. Returns the operation that does in a graph, where it is remembered; None in eager execution."""
+    operation = raw_ops.CreateSummaryFileWriter(
+        writer=handle, logdir=logdir, max_queue=convert_to_tensor(10 if max_queue is None else max_queue),
+        flush_millis=convert_to_tensor(2 * 60 * 1000 if flush_millis is None else flush_millis),
+        filename_suffix=convert_to_tensor(".v2" if filename_suffix is None else filename_suffix))
+    if framework.executing_eagerly():
+        return None
+    framework.get_default_graph().add_to_collection(_INIT_OPS, operation)
+    return operation
 
 
 def create_noop_writer():
@@ -205,10 +229,18 @@ def _recorded(step, build):
 
     def record():
         number = step() if callable(step) and not hasattr(step, "dtype") else step
-        operation = build(writer._handle, math_ops.cast(number, dtypes.int64))
-        with framework.control_dependencies([operation] if operation is not None else []):
-            return convert_to_tensor(True) if operation is None else raw_ops.Identity(input=convert_to_tensor(True))
-    condition = should_record_summaries()
+        return after(build(writer._handle, math_ops.cast(number, dtypes.int64)))
+    return recorded(record, should_record_summaries())
+
+
+def after(operation):
+    """Returns True, a tensor, once an operation has run; `operation` is None where it has run already."""
+    with framework.control_dependencies([operation] if operation is not None else []):
+        return convert_to_tensor(True) if operation is None else raw_ops.Identity(input=convert_to_tensor(True))
+
+
+def recorded(record, condition):
+    """Calls or builds `record`, which writes a summary and returns True, if `condition` holds. Returns whether it did, a boolean tensor."""
     known = evaluated_value(condition) if isinstance(condition, framework.Tensor) else condition
     if known is None:
         result = control_flow.cond(condition, record, lambda: convert_to_tensor(False))
