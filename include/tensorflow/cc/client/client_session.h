@@ -8,7 +8,6 @@
 #ifndef TENSORFLOW_CC_CLIENT_CLIENT_SESSION_H_
 #define TENSORFLOW_CC_CLIENT_CLIENT_SESSION_H_
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -73,9 +72,8 @@ class ClientSession {
     Status scope_status;
     Status status;
     std::unique_ptr<internal::CSession> session;
-    std::mutex mutex;  // guards what follows
-    std::map<CallableHandle, CallableOptions> callables;
-    CallableHandle next = 0;
+    std::mutex mutex;                                         // guards what follows
+    std::vector<std::unique_ptr<CallableOptions>> callables;  // by handle; NULL: released
   };
 
   static SessionOptions OptionsFor(const std::string& target) {
@@ -109,6 +107,13 @@ class ClientSession {
     if (node) return OkStatus();
     return errors::InvalidArgument("an output to be ", what, " has no node");
   }
+  // Called with the mutex held.
+  Status CheckHandle(CallableHandle handle) const {
+    const auto& callables = state_->callables;
+    if (handle >= 0 && handle < static_cast<CallableHandle>(callables.size()) && callables[handle])
+      return OkStatus();
+    return errors::InvalidArgument("No such callable handle: ", handle);
+  }
 
   std::unique_ptr<State> state_;
 };
@@ -120,8 +125,8 @@ inline Status ClientSession::MakeCallable(const CallableOptions& options,
   internal::Step step;
   TF_RETURN_IF_ERROR(internal::StepOf(*state_->session->graph(), options, &step));
   std::lock_guard<std::mutex> lock(state_->mutex);
-  *out_handle = state_->next++;
-  state_->callables[*out_handle] = options;
+  *out_handle = static_cast<CallableHandle>(state_->callables.size());
+  state_->callables.push_back(std::make_unique<CallableOptions>(options));
   return OkStatus();
 }
 inline Status ClientSession::RunCallable(CallableHandle handle, const std::vector<Tensor>& feeds,
@@ -129,17 +134,15 @@ inline Status ClientSession::RunCallable(CallableHandle handle, const std::vecto
   CallableOptions options;
   {
     std::lock_guard<std::mutex> lock(state_->mutex);
-    auto found = state_->callables.find(handle);
-    if (found == state_->callables.end())
-      return errors::InvalidArgument("No such callable handle: ", handle);
-    options = found->second;
+    TF_RETURN_IF_ERROR(CheckHandle(handle));
+    options = *state_->callables[handle];
   }
   return internal::RunCallable(*state_->session, options, feeds, fetches, metadata);
 }
 inline Status ClientSession::ReleaseCallable(CallableHandle handle) {
   std::lock_guard<std::mutex> lock(state_->mutex);
-  if (!state_->callables.erase(handle))
-    return errors::InvalidArgument("No such callable handle: ", handle);
+  TF_RETURN_IF_ERROR(CheckHandle(handle));
+  state_->callables[handle].reset();
   return OkStatus();
 }
 

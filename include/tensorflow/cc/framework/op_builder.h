@@ -26,14 +26,16 @@ class OpBuilder {
   }
 
   void In(const Input& input) {
-    inputs_.push_back({Edge(input)});
-    is_list_.push_back(false);
+    edges_.push_back(Edge(input));
+    sizes_.push_back(kSingle);
   }
   void In(const InputList& list) {
-    std::vector<TF_Output> edges;
-    for (const Input& input : list) edges.push_back(Edge(input));
-    inputs_.push_back(std::move(edges));
-    is_list_.push_back(true);
+    int size = 0;
+    for (const Input& input : list) {
+      edges_.push_back(Edge(input));
+      ++size;
+    }
+    sizes_.push_back(size);
   }
   template <typename T>
   void Attr(const char* name, const T& value) {
@@ -59,6 +61,8 @@ class OpBuilder {
   }
 
  private:
+  static constexpr int kSingle = -1;  // the size of an input that is not a list
+
   // The output that feeds |input|; a constant is made of a value.
   TF_Output Edge(const Input& input) {
     TF_Output none = {nullptr, 0};
@@ -87,11 +91,13 @@ class OpBuilder {
     std::string name = scope_.GetUniqueNameForOp(default_name_);
     if (!scope_.ok()) return false;
     node_ = TF_NewOperation(scope_.graph()->c_graph(), op_, name.c_str());
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (is_list_[i]) {
-        TF_AddInputList(node_, inputs_[i].data(), static_cast<int>(inputs_[i].size()));
+    const TF_Output* edge = edges_.data();
+    for (int size : sizes_) {
+      if (size == kSingle) {
+        TF_AddInput(node_, *edge++);
       } else {
-        TF_AddInput(node_, inputs_[i][0]);
+        TF_AddInputList(node_, edge, size);
+        edge += size;
       }
     }
     scope_.UpdateBuilder(this);
@@ -101,8 +107,8 @@ class OpBuilder {
   Scope scope_;
   const char* default_name_;
   const char* op_;
-  std::vector<std::vector<TF_Output>> inputs_;
-  std::vector<bool> is_list_;
+  std::vector<TF_Output> edges_;
+  std::vector<int> sizes_;  // of the inputs: how many of |edges_| a list has
   TF_OperationDescription* node_ = nullptr;
   bool is_done_ = false;
   Status status_;

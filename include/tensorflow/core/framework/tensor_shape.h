@@ -55,8 +55,9 @@ class TensorShapeBase {
   static Status BuildTensorShapeBase(absl::Span<const int64_t> dims, TensorShapeBase* out) {
     TensorShapeBase made;
     made.is_unknown_ = false;
-    made.elements_ = 1;
-    for (int64_t dim : dims) TF_RETURN_IF_ERROR(made.AddDimWithStatus(dim));
+    for (int64_t dim : dims) TF_RETURN_IF_ERROR(CheckSize(dim));
+    if (dims.size() > MaxDimensions()) return TooManyDimensions();
+    TF_RETURN_IF_ERROR(made.Replace(Dims(dims.begin(), dims.end())));
     *out = made;
     return OkStatus();
   }
@@ -95,15 +96,11 @@ class TensorShapeBase {
   // |d| == -1 appends.
   Status InsertDimWithStatus(int d, int64_t size) {
     if (is_unknown_) return OkStatus();
-    if (size < (kIsPartial ? -1 : 0)) {
-      return errors::InvalidArgument(kIsPartial
-                                         ? "Expected shape dimensions to be at least -1, got "
-                                         : "Expected a non-negative size, got ",
-                                     size);
-    }
-    if (dims() >= MaxDimensions()) return errors::InvalidArgument("Too many dimensions in tensor");
+    TF_RETURN_IF_ERROR(CheckSize(size));
+    if (dims() >= MaxDimensions()) return TooManyDimensions();
     Dims made = dims_;
-    made.insert(d < 0 ? made.end() : made.begin() + d, size);
+    made.push_back(size);
+    for (int i = dims(); d >= 0 && i > d; --i) std::swap(made[i], made[i - 1]);
     return Replace(std::move(made));
   }
   void AddDim(int64_t size) { TF_CHECK_OK(AddDimWithStatus(size)); }
@@ -174,6 +171,15 @@ class TensorShapeBase {
   }
 
  protected:
+  static Status CheckSize(int64_t size) {
+    if (size >= (kIsPartial ? -1 : 0)) return OkStatus();
+    return errors::InvalidArgument(kIsPartial ? "Expected shape dimensions to be at least -1, got "
+                                              : "Expected a non-negative size, got ",
+                                   size);
+  }
+  static Status TooManyDimensions() {
+    return errors::InvalidArgument("Too many dimensions in tensor");
+  }
   Status Replace(Dims made) {
     int64_t elements = 1;
     for (int64_t dim : made) {

@@ -34,9 +34,9 @@ inline int LogLevelOf(const char* variable) {
 // One line of the log, written when the object dies.
 class LogMessage : public std::basic_ostringstream<char> {
  public:
-  LogMessage(const char* file, int line, int severity)
+  TF_ATTRIBUTE_COLD TF_ATTRIBUTE_NOINLINE LogMessage(const char* file, int line, int severity)
       : file_(file), line_(line), severity_(severity) {}
-  ~LogMessage() override { Write(); }
+  TF_ATTRIBUTE_COLD TF_ATTRIBUTE_NOINLINE ~LogMessage() override { Write(); }
   static int MaxVLogLevel() {
     static const int level = LogLevelOf("TF_CPP_MAX_VLOG_LEVEL");
     return level;
@@ -44,7 +44,7 @@ class LogMessage : public std::basic_ostringstream<char> {
   static bool VmoduleActivated(const char*, int level) { return level <= MaxVLogLevel(); }
 
  protected:
-  void Write() {
+  TF_ATTRIBUTE_COLD TF_ATTRIBUTE_NOINLINE void Write() {
     static const int lowest = LogLevelOf("TF_CPP_MIN_LOG_LEVEL");
     if (severity_ < lowest && severity_ != FATAL) return;
     std::timespec now;
@@ -65,8 +65,9 @@ class LogMessage : public std::basic_ostringstream<char> {
 
 class LogMessageFatal : public LogMessage {
  public:
-  LogMessageFatal(const char* file, int line) : LogMessage(file, line, FATAL) {}
-  TF_ATTRIBUTE_NORETURN ~LogMessageFatal() override {
+  TF_ATTRIBUTE_COLD TF_ATTRIBUTE_NOINLINE LogMessageFatal(const char* file, int line)
+      : LogMessage(file, line, FATAL) {}
+  TF_ATTRIBUTE_COLD TF_ATTRIBUTE_NOINLINE TF_ATTRIBUTE_NORETURN ~LogMessageFatal() override {
     Write();
     std::abort();
   }
@@ -82,7 +83,8 @@ struct Voidifier {
 
 // The text of a failed comparison; empty if it holds.
 template <typename A, typename B>
-std::unique_ptr<std::string> CheckText(const A& a, const B& b, const char* expression) {
+TF_ATTRIBUTE_COLD TF_ATTRIBUTE_NOINLINE std::unique_ptr<std::string> CheckText(
+    const A& a, const B& b, const char* expression) {
   std::ostringstream text;
   text << "Check failed: " << expression << " (" << a << " vs. " << b << ")";
   return std::make_unique<std::string>(text.str());

@@ -88,7 +88,7 @@ void Append(std::ostringstream& text, const First& first, const Rest&... rest) {
   Append(text, rest...);
 }
 template <typename... Args>
-Status Make(absl::StatusCode code, const Args&... args) {
+TF_ATTRIBUTE_COLD TF_ATTRIBUTE_NOINLINE Status Make(absl::StatusCode code, const Args&... args) {
   std::ostringstream text;
   Append(text, args...);
   return Status(code, text.str());
