@@ -56,7 +56,7 @@ class TensorShapeBase {
     TensorShapeBase made;
     made.is_unknown_ = false;
     for (int64_t dim : dims) TF_RETURN_IF_ERROR(CheckSize(dim));
-    if (dims.size() > MaxDimensions()) return TooManyDimensions();
+    if (dims.size() > size_t{MaxDimensions()}) return TooManyDimensions();
     TF_RETURN_IF_ERROR(made.Replace(Dims(dims.begin(), dims.end())));
     *out = made;
     return OkStatus();
