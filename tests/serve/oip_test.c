@@ -467,7 +467,7 @@ OIP_TEST(rpc_deadlines_and_errors) {
       {"SystemSharedMemoryStatus", RN_STR("\x0a\x04none"), RN_CODE_NOT_FOUND},
       {"SystemSharedMemoryUnregister", RN_STR(""), RN_CODE_OK},
       {"CudaSharedMemoryRegister", RN_STR("\x0a\x04none"), RN_CODE_UNIMPLEMENTED},
-      {"LogSettings", RN_STR(""), RN_CODE_UNIMPLEMENTED},
+      {"LogSettings", RN_STR(""), RN_CODE_UNAVAILABLE},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     char path[100];

@@ -174,8 +174,10 @@ void rn_predict_finish(rn_predict_t* predict, rn_status_t status) {
   predict->version = NULL;
   predict->flight = NULL;
   predict->times.queued_ns = predict->come_ns;
-  predict->times.end_ns = version->env->now_ns(version->env->self);
-  atomic_store_explicit(&version->answered_ns, predict->times.end_ns, memory_order_relaxed);
+  if (version) {  // NULL: the request went to a batcher of its own
+    predict->times.end_ns = version->env->now_ns(version->env->self);
+    atomic_store_explicit(&version->answered_ns, predict->times.end_ns, memory_order_relaxed);
+  }
   if (flight) rn_predict_cache_put(version->cache, flight, predict, status);
   for (int i = 0; i < predict->input_count; ++i) rn_tensor_clear(&predict->inputs[i].value);
   if (!rn_ok(status)) rn_predict_clear(predict);
