@@ -48,8 +48,9 @@ def _step_of_2():
 
 def _is_for_2():
     """Tells whether a summary goes to the writer of 2.x instead: in eager execution and its functions, if a writer and a step are there."""
+    from runnel.eager import context
     from runnel.summary import writers
-    if not framework.executing_eagerly_outside_functions():
+    if not context.executing_eagerly_outside_functions():
         return False
     if not writers.has_default_writer():
         warnings.warn(_NOT_IN_2 + "default summary writer not found.", stacklevel=3)
