@@ -5,7 +5,6 @@ import re
 import warnings
 
 from runnel import dtypes, raw_ops
-from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import GraphKeys, add_to_collections, executing_eagerly, get_collection, name_scope
 from runnel.core.protobuf import message_class
