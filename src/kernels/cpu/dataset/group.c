@@ -1,6 +1,7 @@
 // Datasets that look at element values: GroupByWindow and Unique.
 #include "base/map.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/dataset/keys.h"
 #include "kernels/cpu/dataset/window.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/tstring.h"
@@ -81,18 +82,9 @@ static void group_stop(rn_data_iterator_t* iterator) {
   rn_vec_free(&own->buckets, iterator->dataset->node->allocator);
 }
 
-// The index of |key| among the buckets, or where to insert it.
 static size_t place_of(const group_iterator_t* own, int64_t key, bool* out_found) {
-  size_t low = 0, high = own->buckets.count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (own->buckets.items[middle].key < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  *out_found = low < own->buckets.count && own->buckets.items[low].key == key;
-  return low;
+  return rn_data_find_key(own->buckets.items, own->buckets.count, sizeof *own->buckets.items, key,
+                          out_found);
 }
 
 static rn_status_t add_bucket(group_iterator_t* own, int64_t key, int64_t size) {
@@ -109,13 +101,6 @@ static rn_status_t add_bucket(group_iterator_t* own, int64_t key, int64_t size) 
       .rows = {
           .allocator = allocator,
           .component_count = ((const dataset_group_t*)own->base.dataset)->input->component_count}};
-  return RN_OK;
-}
-
-static rn_status_t read_scalar(const rn_tensor_t* tensor, const char* what, int64_t* out) {
-  if (tensor->dtype != RN_INT64 || tensor->rank != 0)
-    return rn_invalid_argument("`%s` must return a scalar int64.", what);
-  *out = *RN_DATA(tensor, const int64_t);
   return RN_OK;
 }
 
@@ -221,7 +206,8 @@ static bool group_step(group_iterator_t* own, bool* out_done) {
                           iterator->asked->step);
     case FROM_KEY:
       status = own->key_call.status;
-      if (rn_ok(status)) status = read_scalar(&own->key_call.results[0], "key_func", &own->key);
+      if (rn_ok(status))
+        status = rn_data_read_number(&own->key_call.results[0], "key_func", &own->key);
       if (rn_ok(status)) {
         place = place_of(own, own->key, &is_there);
         if (!is_there) {
@@ -237,7 +223,7 @@ static bool group_step(group_iterator_t* own, bool* out_done) {
       int64_t size = 0;
       status = own->size_call.status;
       if (rn_ok(status))
-        status = read_scalar(&own->size_call.results[0], "window_size_func", &size);
+        status = rn_data_read_number(&own->size_call.results[0], "window_size_func", &size);
       rn_data_call_clear(&own->size_call, &group->size);
       if (rn_ok(status) && size <= 0)
         status = rn_invalid_argument("Window size must be greater than zero, but got %lld.",

@@ -5,9 +5,9 @@
 // the function. A deterministic map waits for the oldest slot, otherwise for any. With a pool of
 // one thread the requester does everything, one element at a time.
 
-#include "base/container.h"
 #include "base/pool_wait.h"
 #include "kernels/cpu/dataset/map.h"
+#include "kernels/cpu/dataset/waiter.h"
 
 #define MAX_SLOTS 4096
 #define AUTOTUNE_SLOTS 32
@@ -47,13 +47,11 @@ typedef struct parallel_iterator_t {
   bool is_started;
   parallel_map_slot_t* slots;  // a ring; [head, head + count) are in use
   int64_t head, count;
-  int64_t running;  // number of running slots and runners
-  bool is_filling;  // the requester waits for the input
-  bool is_over;     // the input has ended
-  bool is_ended;    // the function signalled the end
-  bool is_waiting;  // the requester waits for a slot
-  rn_cancel_entry_t entry;
-  rn_cancel_t* entered;
+  int64_t running;          // number of running slots and runners
+  bool is_filling;          // the requester waits for the input
+  bool is_over;             // the input has ended
+  bool is_ended;            // the function signalled the end
+  rn_data_waiter_t waiter;  // the requester waits for a slot
 } parallel_iterator_t;
 
 static rn_status_t read_calls(rn_dataset_t* dataset) {
@@ -111,6 +109,7 @@ static rn_status_t parallel_start(rn_data_iterator_t* iterator) {
   const parallel_t* dataset = (const parallel_t*)iterator->dataset;
   rn_mutex_init(&own->mutex);
   rn_cond_init(&own->idle);
+  own->waiter = (rn_data_waiter_t){.iterator = iterator, .mutex = &own->mutex};
   own->is_started = true;
   RN_RETURN_IF_ERROR(rn_data_run_create(iterator->dataset->host, iterator->run,
                                         iterator->run->step.call_depth, &own->inner));
@@ -227,30 +226,17 @@ static bool give_locked(parallel_iterator_t* own) {
   return true;
 }
 
-static rn_data_request_t* serve_locked(parallel_iterator_t* own, rn_cancel_t** out_entered) {
-  if (!own->is_waiting || !give_locked(own)) return NULL;
-  own->is_waiting = false;
-  *out_entered = own->entered;
-  return own->base.asked;
-}
-
-static void answer(parallel_iterator_t* own, rn_data_request_t* request, rn_cancel_t* entered) {
-  if (!request) return;
-  if (entered) rn_cancel_remove(entered, &own->entry);
-  request->done(request);
-}
-
 // A call has ended: marks its slot done and resumes the requester if it waits for it.
 static void slot_done(parallel_iterator_t* own, parallel_map_slot_t* slot) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
-  rn_cancel_t* entered = NULL;
   if (!dataset->judges) rn_data_row_clear(slot->row, dataset->mapped.input->component_count);
   rn_mutex_lock(&own->mutex);
   slot->status = slot->call.status;
   slot->state = DONE;
-  rn_data_request_t* request = serve_locked(own, &entered);
+  bool serves = own->waiter.is_waiting && give_locked(own);
+  rn_data_request_t* request = serves ? rn_data_waiter_take_locked(&own->waiter) : NULL;
   rn_mutex_unlock(&own->mutex);
-  answer(own, request, entered);
+  rn_data_waiter_answer(&own->waiter, request);
 }
 
 static void slot_called(rn_data_call_t* call) {
@@ -341,37 +327,18 @@ static bool fill(parallel_iterator_t* own) {
   }
 }
 
-static void request_cancelled(rn_cancel_entry_t* entry) {
-  parallel_iterator_t* own = RN_CONTAINER_OF(entry, parallel_iterator_t, entry);
-  rn_mutex_lock(&own->mutex);
-  bool waited = own->is_waiting;
-  own->is_waiting = false;
-  rn_data_request_t* request = own->base.asked;
-  rn_mutex_unlock(&own->mutex);
-  if (!waited) return;
-  request->status = rn_cancelled("Operation was cancelled");
-  request->done(request);
-}
-
 // True if the request is complete.
 static bool wait_for_slot(parallel_iterator_t* own) {
-  rn_data_request_t* asked = own->base.asked;
-  rn_cancel_t* cancel = asked->step->cancel;
-  own->entry.fn = request_cancelled;
-  if (!rn_cancel_add(cancel, &own->entry)) {
-    asked->status = rn_cancelled("Operation was cancelled");
-    return true;
+  bool is_done = false;
+  if (rn_data_waiter_enter(&own->waiter)) {
+    rn_mutex_lock(&own->mutex);
+    is_done = give_locked(own);
+    bool waits = !is_done && rn_data_waiter_wait_locked(&own->waiter);
+    rn_mutex_unlock(&own->mutex);
+    if (waits) return false;
+    rn_data_waiter_leave(&own->waiter);
   }
-  rn_mutex_lock(&own->mutex);
-  bool is_done = give_locked(own);
-  // A cancellation that has come already found no waiting call.
-  bool waits = !is_done && !rn_is_cancelled(cancel);
-  own->is_waiting = waits;
-  own->entered = cancel;
-  rn_mutex_unlock(&own->mutex);
-  if (waits) return false;
-  rn_cancel_remove(cancel, &own->entry);
-  if (!is_done) asked->status = rn_cancelled("Operation was cancelled");
+  if (!is_done) own->base.asked->status = rn_cancelled("Operation was cancelled");
   return true;
 }
 

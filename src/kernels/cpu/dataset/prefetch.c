@@ -8,6 +8,7 @@
 
 #include "base/container.h"
 #include "base/pool_wait.h"
+#include "kernels/cpu/dataset/waiter.h"
 
 #define DEFAULT_CAPACITY 8
 #define MAX_CAPACITY ((int64_t)1 << 16)
@@ -36,11 +37,9 @@ typedef struct prefetch_iterator_t {
   int64_t head, count;
   bool is_active;           // a task is active
   bool is_direct;           // a request uses the source directly
-  bool is_waiting;          // |base.asked| waits for an element
   bool is_over;             // the input has ended
   bool is_paused;           // the task should end as soon as it can
-  rn_cancel_entry_t entry;  // of the waiting request
-  rn_cancel_t* entered;
+  rn_data_waiter_t waiter;  // |base.asked| waits for an element
 } prefetch_iterator_t;
 
 static rn_status_t prefetch_open(rn_dataset_t* dataset) {
@@ -85,6 +84,7 @@ static rn_status_t prefetch_start(rn_data_iterator_t* iterator) {
   const prefetch_t* prefetch = (const prefetch_t*)iterator->dataset;
   rn_mutex_init(&own->mutex);
   rn_cond_init(&own->idle);
+  own->waiter = (rn_data_waiter_t){.iterator = iterator, .mutex = &own->mutex};
   own->job.run = run_job;
   RN_RETURN_IF_ERROR(rn_data_run_create(iterator->dataset->host, iterator->run,
                                         iterator->run->step.call_depth, &own->inner));
@@ -164,44 +164,26 @@ static bool pop_locked(prefetch_iterator_t* own) {
   return true;
 }
 
-// Returns the waiting request if an element or the end is available for it.
-static rn_data_request_t* serve_locked(prefetch_iterator_t* own, rn_cancel_t** out_entered) {
-  *out_entered = NULL;
-  if (!own->is_waiting || !pop_locked(own)) return NULL;
-  own->is_waiting = false;
-  *out_entered = own->entered;
-  return own->base.asked;
-}
-
-static void answer(prefetch_iterator_t* own, rn_data_request_t* request, rn_cancel_t* entered) {
-  if (!request) return;
-  if (entered) rn_cancel_remove(entered, &own->entry);
-  request->done(request);
-}
-
 static bool must_stop_locked(prefetch_iterator_t* own) {
   return own->is_over || own->is_paused || rn_is_cancelled(&own->inner->cancel) ||
          own->count == ((const prefetch_t*)own->base.dataset)->capacity;
 }
 
 // Returns the waiting request if the task stops for good, so that it does not wait forever.
-static rn_data_request_t* give_up_locked(prefetch_iterator_t* own, rn_cancel_t** out_entered) {
-  if (!own->is_waiting || own->is_paused) return NULL;
-  own->is_waiting = false;
-  *out_entered = own->entered;
-  own->base.asked->status = rn_cancelled("Iterator was cancelled");
-  return own->base.asked;
+static rn_data_request_t* give_up_locked(prefetch_iterator_t* own) {
+  rn_data_request_t* request = own->is_paused ? NULL : rn_data_waiter_take_locked(&own->waiter);
+  if (request) request->status = rn_cancelled("Iterator was cancelled");
+  return request;
 }
 
 // The task ends; this may free the iterator.
 static void end_task_locked(prefetch_iterator_t* own) {
   rn_data_host_t* host = own->base.dataset->host;
-  rn_cancel_t* entered = NULL;
-  rn_data_request_t* request = give_up_locked(own, &entered);
+  rn_data_request_t* request = give_up_locked(own);
   own->is_active = false;
   rn_cond_broadcast(&own->idle);
   rn_mutex_unlock(&own->mutex);
-  answer(own, request, entered);
+  rn_data_waiter_answer(&own->waiter, request);
   rn_object_retain(&host->object);
   rn_object_release(&own->base.object);
   rn_data_host_leave(host);
@@ -210,13 +192,13 @@ static void end_task_locked(prefetch_iterator_t* own) {
 
 // Passes the reply of the source to the buffer or to the waiting request.
 static void take_in(prefetch_iterator_t* own) {
-  rn_cancel_t* entered = NULL;
   if (own->source.request.is_end) rn_data_source_stop(&own->source);
   rn_mutex_lock(&own->mutex);
   push_locked(own);
-  rn_data_request_t* request = serve_locked(own, &entered);
+  bool serves = own->waiter.is_waiting && pop_locked(own);
+  rn_data_request_t* request = serves ? rn_data_waiter_take_locked(&own->waiter) : NULL;
   rn_mutex_unlock(&own->mutex);
-  answer(own, request, entered);
+  rn_data_waiter_answer(&own->waiter, request);
 }
 
 static void task(prefetch_iterator_t* own) {
@@ -280,38 +262,22 @@ static void kick(prefetch_iterator_t* own) {
   if (starts) rn_pool_submit(own->base.dataset->host->pool, &own->job);
 }
 
-static void request_cancelled(rn_cancel_entry_t* entry) {
-  prefetch_iterator_t* own = RN_CONTAINER_OF(entry, prefetch_iterator_t, entry);
-  rn_mutex_lock(&own->mutex);
-  bool waited = own->is_waiting;
-  own->is_waiting = false;
-  rn_data_request_t* request = own->base.asked;
-  rn_mutex_unlock(&own->mutex);
-  if (!waited) return;
-  request->status = rn_cancelled("Operation was cancelled");
-  request->done(request);
-}
-
 // The buffer is empty and a task is active. True if the request is complete.
 static bool wait_for_task(prefetch_iterator_t* own) {
-  rn_data_request_t* asked = own->base.asked;
-  rn_cancel_t* cancel = asked->step->cancel;
-  own->entry.fn = request_cancelled;
-  if (!rn_cancel_add(cancel, &own->entry))
-    return rn_data_finish(&own->base, rn_cancelled("Operation was cancelled"));
-  rn_mutex_lock(&own->mutex);
-  bool is_done = pop_locked(own), is_active = own->is_active;
-  // A cancellation that has come already found no waiting call.
-  bool is_cancelled = rn_is_cancelled(cancel), waits = !is_done && is_active && !is_cancelled;
-  own->is_waiting = waits;
-  own->entered = cancel;
-  rn_mutex_unlock(&own->mutex);
-  if (waits) return false;
-  rn_cancel_remove(cancel, &own->entry);
+  bool is_done = false, is_active = true;
+  if (rn_data_waiter_enter(&own->waiter)) {
+    rn_mutex_lock(&own->mutex);
+    is_done = pop_locked(own);
+    is_active = own->is_active;
+    bool waits = !is_done && is_active && rn_data_waiter_wait_locked(&own->waiter);
+    rn_mutex_unlock(&own->mutex);
+    if (waits) return false;
+    rn_data_waiter_leave(&own->waiter);
+  }
   if (is_done) return true;
-  if (is_active) return rn_data_finish(&own->base, rn_cancelled("Operation was cancelled"));
-  // Meanwhile the task has stopped for good.
-  return rn_data_finish(&own->base, rn_cancelled("Iterator was cancelled"));
+  // A task that is no longer active has stopped for good.
+  return rn_data_finish(
+      &own->base, rn_cancelled(is_active ? "Operation was cancelled" : "Iterator was cancelled"));
 }
 
 static bool prefetch_next(rn_data_iterator_t* iterator) {

@@ -2,6 +2,7 @@
 // input has ended; they then follow each other in ascending order.
 #include "base/vec.h"
 #include "kernels/cpu/dataset/data.h"
+#include "kernels/cpu/dataset/keys.h"
 
 typedef struct reducer_t {
   rn_dataset_t base;
@@ -105,20 +106,6 @@ static void reducer_stop(rn_data_iterator_t* iterator) {
   rn_vec_free(&own->groups, allocator);
 }
 
-// The place of |key| among the groups, or where it belongs.
-static size_t place_of(const reducer_iterator_t* own, int64_t key, bool* out_found) {
-  size_t low = 0, high = own->groups.count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (own->groups.items[middle].key < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  *out_found = low < own->groups.count && own->groups.items[low].key == key;
-  return low;
-}
-
 // Inserts a group before |place|; its state is unset.
 static rn_status_t add_group(reducer_iterator_t* own, size_t place, int64_t key) {
   rn_allocator_t allocator = own->base.dataset->node->allocator;
@@ -130,13 +117,6 @@ static rn_status_t add_group(reducer_iterator_t* own, size_t place, int64_t key)
   memmove(at + 1, at, (own->groups.count - place) * sizeof *at);
   *at = (reducer_group_t){key, state};
   own->groups.count++;
-  return RN_OK;
-}
-
-static rn_status_t read_key(const rn_tensor_t* key, int64_t* out) {
-  if (key->dtype != RN_INT64 || key->rank != 0)
-    return rn_invalid_argument("`key_func` must return a scalar int64.");
-  *out = *RN_DATA(key, const int64_t);
   return RN_OK;
 }
 
@@ -156,9 +136,11 @@ static bool from_key(reducer_iterator_t* own, rn_status_t* out_status) {
   int64_t key = 0;
   bool is_there = false;
   *out_status = own->key_call.status;
-  if (rn_ok(*out_status)) *out_status = read_key(&own->key_call.results[0], &key);
+  if (rn_ok(*out_status))
+    *out_status = rn_data_read_number(&own->key_call.results[0], "key_func", &key);
   if (!rn_ok(*out_status)) return true;
-  own->place = place_of(own, key, &is_there);
+  own->place = rn_data_find_key(own->groups.items, own->groups.count, sizeof *own->groups.items,
+                                key, &is_there);
   rn_data_row_move(own->key_call.results, &own->key, 1);
   if (is_there) {
     rn_tensor_clear(&own->key);
