@@ -5,6 +5,9 @@ Every library and number of threads has a process of its own, which calls the op
 each round every process calls the op for a moment, and the best batch of all rounds counts. Prints the rows from the
 slowest to the fastest by stock's time divided by ours, the geometric means, and the rows below the bar. Writes
 build/bench/ops.tsv.
+
+With --scaling there is no stock: prints the rows that the largest number of threads makes slower. Writes
+build/bench/ops_scaling.tsv.
 """
 
 import argparse
@@ -24,6 +27,7 @@ import compare  # noqa: E402
 SHARED = ("graph_util.c", "session_util.c", "measure.c")
 SIZES = ("tiny", "cache", "memory")
 LEAST, MEAN = 0.9, 1.5  # The bars of one row and of the geometric mean.
+SLACK = 1.05  # By how much the most threads may be slower than fewer.
 TIMEOUT = 120  # Seconds per answer.
 
 
@@ -77,27 +81,40 @@ class Client:
             self.process.communicate()
 
 
-def build(options):
-    """The client's program per library."""
+def sources():
+    return [os.path.join(HERE, name) for name in ("client.c", "inputs.c", "attributes.c")] + [os.path.join(BENCH, name) for name in SHARED]
+
+
+def build_ours(options):
+    """The client's program with our library."""
     os.makedirs(compare.OUT, exist_ok=True)
-    wheel, library = compare.find_stock(options.venv), compare.find_ours(options.ours)
+    library = compare.find_ours(options.ours)
     if not library:
         sys.exit(f"ops.py: no {compare.LIBRARY} under build/")
     print("ours: " + os.path.relpath(library))
-    sources = [os.path.join(HERE, name) for name in ("client.c", "inputs.c", "attributes.c")]
-    sources += [os.path.join(BENCH, name) for name in SHARED]
+    return compare.build_client("ops_ours", os.path.join(ROOT, "include"), [library], sources())
+
+
+def build(options):
+    """The client's program per library."""
+    ours, wheel = build_ours(options), compare.find_stock(options.venv)
     names = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
     stock = [os.path.join(wheel, name) for name in names]
-    return {"stock": compare.build_client("ops_stock", os.path.join(wheel, "include"), stock, sources),
-            "ours": compare.build_client("ops_ours", os.path.join(ROOT, "include"), [library], sources)}
+    return {"stock": compare.build_client("ops_stock", os.path.join(wheel, "include"), stock, sources()), "ours": ours}
+
+
+def start(row, client, options):
+    """Prepares the calls of a row. Returns the mean absolute value of the first result."""
+    value, = client.ask("call", row["op"], row["inputs"], row["attributes"])
+    client.ask("time", str(options.seconds / 5))  # what the first calls set up
+    return value
 
 
 def measure(row, clients, options):
     """The best wall and CPU time of a call in microseconds, per library, and a note about its result."""
     best, values = {}, {}
     for name, client in clients.items():
-        values[name], = client.ask("call", row["op"], row["inputs"], row["attributes"])
-        client.ask("time", str(options.seconds / 5))  # what the first calls set up
+        values[name] = start(row, client, options)
     for _ in range(options.rounds):
         for name, client in clients.items():
             new = client.ask("time", str(options.seconds))
@@ -139,10 +156,55 @@ def write_results(results):
             print(*(f"{r[key]:.5g}" if isinstance(r[key], float) else r[key] for key in keys), sep="\t", file=file)
 
 
+def compare_with_stock(rows, options):
+    """Prints the tables. Returns the rows below the bar, and those that failed."""
+    results, errors = measure_all(rows, build(options), options)
+    return sum((report(results, threads, options.by) for threads in map(int, options.threads.split(","))), []), errors
+
+
+def measure_scaling(row, clients, options):
+    """The best wall time of a call per number of threads, in microseconds. The numbers take turns."""
+    best = {}
+    for client in clients.values():
+        start(row, client, options)
+    for _ in range(options.rounds):
+        for threads, client in clients.items():
+            best[threads] = min(best.get(threads, math.inf), client.ask("time", str(options.seconds))[0])
+    return best
+
+
+def scale(rows, options):
+    """Prints the rows that take longer with the most threads than with fewer. Returns them, and the rows that failed."""
+    program, counts = build_ours(options), sorted(map(int, options.threads.split(",")))
+    clients, slower, errors, gains = {threads: Client(program, threads) for threads in counts}, [], [], []
+    print("time of a call in microseconds, by the number of threads\n\n" + " ".join(f"{threads:>10}" for threads in counts) + "  worse  op")
+    with open(os.path.join(compare.OUT, "ops_scaling.tsv"), "w", encoding="utf-8") as file:
+        print("row", *counts, sep="\t", file=file)
+        for row in rows:
+            try:
+                best = measure_scaling(row, clients, options)
+            except Failed as failed:
+                errors.append(f"{text_of(row)}: {failed}")
+                continue
+            print(text_of(row), *(f"{best[threads]:.5g}" for threads in counts), sep="\t", file=file, flush=True)
+            gains.append(best[counts[0]] / best[counts[-1]])
+            worse = best[counts[-1]] / min(best.values())
+            if worse > SLACK:
+                slower.append(row)
+                print(" ".join(f"{best[threads]:10.2f}" for threads in counts) + f" {worse:6.2f}  {text_of(row)}", flush=True)
+    for client in clients.values():
+        client.close()
+    if gains:
+        print(f"\n{len(slower)} of {len(gains)} rows are more than {SLACK - 1:.0%} slower with {counts[-1]} threads than with fewer; "
+              f"geometric mean of the gain over {counts[0]}: {geometric_mean(gains):.2f}")
+    return slower, errors
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="REGEX", help="which rows: size, op, inputs and attributes, with spaces between")
     parser.add_argument("--threads", default="1,2", help="how many, or several")
+    parser.add_argument("--scaling", action="store_true", help="compare the numbers of threads of ours instead of the libraries")
     parser.add_argument("--by", choices=("wall", "cpu"), default="wall", help="the time that is judged; cpu on a busy machine")
     parser.add_argument("--seconds", type=float, default=0.05, help="per turn")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each library")
@@ -180,13 +242,12 @@ def main():
     if not rows:
         sys.exit(f"ops.py: no row matches '{options.only}'")
     with compare.Others() as others:
-        results, errors = measure_all(rows, build(options), options)
-    below = sum((report(results, threads, options.by) for threads in map(int, options.threads.split(","))), [])
+        bad, errors = (scale if options.scaling else compare_with_stock)(rows, options)
     for error in errors:
         print("failed: " + error)
     if others.cores > 0.2:
         print(f"other processes kept {others.cores:.1f} cores busy")
-    return 1 if options.strict and (below or errors) else 0
+    return 1 if options.strict and (bad or errors) else 0
 
 
 if __name__ == "__main__":
