@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "choices.h"
+#include "kernels/cuda/libs/cudnn.h"
 
 enum { BATCH = 2, SIZE = 5, IN = 4, OUT = 6, FILTER = 3, PIXELS = SIZE * SIZE };
 
@@ -118,6 +119,63 @@ Test(gpu_conv_api, filters_turn_and_turn_back, .timeout = 60) {
     pair_clear(&back);
   }
   gpu_close(&gpu);
+}
+
+// Engines and their numerical notes.
+
+// Whether an engine computes in |dtype|, as a child process finds it with EMULATED_CUDNN_NOTE.
+static bool computes(rn_dtype_t dtype) {
+  gpu_t gpu;
+  bool done = false;
+  gpu_open(&gpu);
+  rn_cuda_conv_t conv = conv_make(false, RN_CUDA_FILTER_TURNED);
+  conv.dtype = dtype;
+  pair_t x = pair_make(&gpu, dtype, BATCH * PIXELS * IN),
+         w = pair_make(&gpu, dtype, FILTER * FILTER * IN * OUT),
+         y = pair_make(&gpu, dtype, BATCH * PIXELS * OUT);
+  rn_cuda_conv_data_t data = {.x = x.card.data, .w = w.card.data, .y = y.card.data};
+  OK(rn_cudnn_conv(&gpu.ctx, &conv, &data, &done));
+  pair_clear(&x);
+  pair_clear(&w);
+  pair_clear(&y);
+  gpu_close(&gpu);
+  return done;
+}
+
+// Whether engines with |note| may compute in |dtype|. A process reads its settings once.
+static bool takes(int note, rn_dtype_t dtype) {
+  char text[12];
+  int result = 0;
+  snprintf(text, sizeof text, "%d", note);
+  setenv("EMULATED_CUDNN_NOTE", text, 1);
+  pid_t child = fork();
+  cr_assert_geq(child, 0);
+  if (child == 0) _exit(computes(dtype) ? 3 : 4);
+  cr_assert_eq(waitpid(child, &result, 0), child);
+  cr_assert(WIFEXITED(result) && (WEXITSTATUS(result) == 3 || WEXITSTATUS(result) == 4));
+  return WEXITSTATUS(result) == 3;
+}
+
+Test(gpu_conv_api, floats_without_tf32_take_exact_engines, .timeout = 60) {
+  static const int rough[] = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
+                              CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+                              CUDNN_NUMERICAL_NOTE_FFT,
+                              CUDNN_NUMERICAL_NOTE_WINOGRAD,
+                              CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+                              CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+                              CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13};
+  setenv("RUNNEL_CACHE_DIR", "/dev/null", 1);  // no choice of the engines before
+  for (size_t i = 0; i < sizeof rough / sizeof *rough; ++i) {
+    unsetenv("NVIDIA_TF32_OVERRIDE");
+    cr_expect(takes(rough[i], RN_FLOAT), "note %d", rough[i]);
+    setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+    cr_expect_not(takes(rough[i], RN_FLOAT), "note %d", rough[i]);
+    cr_expect(takes(rough[i], RN_DOUBLE), "note %d", rough[i]);
+  }
+  cr_expect_not(takes(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, RN_DOUBLE));
+  cr_expect(takes(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, RN_FLOAT));
+  setenv("TF_DETERMINISTIC_OPS", "1", 1);
+  cr_expect_not(takes(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, RN_FLOAT));
 }
 
 // Choices across processes.

@@ -165,6 +165,21 @@ static rn_status_t use_timed(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, cons
   return RN_OK;
 }
 
+// Floats in full precision: no TF32, and no transform, whose error grows with the image.
+#define ROUGH_NOTES                                                                            \
+  (1 << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1 << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |     \
+   1 << CUDNN_NUMERICAL_NOTE_FFT | 1 << CUDNN_NUMERICAL_NOTE_WINOGRAD |                        \
+   1 << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 | 1 << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 | \
+   1 << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13)
+
+// The notes of engines that may not compute |conv|, as bits.
+static int64_t refused_notes(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv) {
+  int64_t notes = 1 << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+  if (conv->dtype == RN_FLOAT && !cudnn->allows_tf32) notes |= ROUGH_NOTES;
+  if (cudnn->is_deterministic) notes |= 1 << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+  return notes;
+}
+
 // Whether the numbers that the engine of |config| computes are good enough.
 static bool is_allowed(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
                        cudnnBackendDescriptor_t config) {
@@ -181,15 +196,11 @@ static bool is_allowed(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
     status = api->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                            CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &count, notes);
   drop(cudnn, &engine);
-  bool refuses_tf32 = conv->dtype == RN_FLOAT && !cudnn->allows_tf32;
-  if (status != CUDNN_STATUS_SUCCESS) return !refuses_tf32 && !cudnn->is_deterministic;
+  const int64_t refused = refused_notes(cudnn, conv);
+  if (status != CUDNN_STATUS_SUCCESS)
+    return refused == 1 << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
   bool is_ok = true;
-  for (int64_t i = 0; i < count && i < MOST_NOTES; ++i) {
-    if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) is_ok = false;
-    if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && cudnn->is_deterministic) is_ok = false;
-    if (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && refuses_tf32) is_ok = false;
-    if (notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS && refuses_tf32) is_ok = false;
-  }
+  for (int64_t i = 0; i < count && i < MOST_NOTES; ++i) is_ok &= !(refused >> notes[i] & 1);
   return is_ok;
 }
 
@@ -324,11 +335,11 @@ typedef struct conv_choice_t {
 // What the choice depends on.
 typedef struct conv_problem_t {
   rn_cuda_conv_t conv;
-  int64_t allows_tf32;
+  int64_t refused_notes;
 } conv_problem_t;
 
 static conv_problem_t problem_of(const rn_cudnn_t* cudnn, const conv_plan_t* plan) {
-  return (conv_problem_t){plan->conv, cudnn->allows_tf32};
+  return (conv_problem_t){plan->conv, refused_notes(cudnn, &plan->conv)};
 }
 
 static void store_choice(const rn_kernel_ctx_t* ctx, const rn_cudnn_t* cudnn,
