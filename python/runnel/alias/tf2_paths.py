@@ -29,6 +29,7 @@ core.function.trace_type.custom_nest_trace_type: TYPES
 core.function.trace_type.trace_type_builder: TYPES
 core.function.trace_type.serialization: TYPES
 core.function.capture.capture_container
+core.function.capture.free_vars_detect: autograph.free_variables
 core.function.polymorphism.function_type: functions.function_type functions.signatures
 core.function.polymorphism.function_cache: functions.dispatch_table
 core.function.polymorphism.type_dispatch: functions.dispatch_table
