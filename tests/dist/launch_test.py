@@ -14,7 +14,7 @@ import sys
 import time
 
 from operator_tools import FOLDER, RUNNEL, call, check, environment, need, processes, run_part
-from support.ports import free_ports
+from support.ports import free_block, free_ports
 
 
 def part_cluster():
@@ -158,22 +158,6 @@ def part_launch():
     check(code == 1 and "--hosts must name the file" in errors, errors)
     check(show({}, "--cluster", "slurm")[0] == 1)
     check(show({}, "--cluster", "mpi")[0] == 1)
-
-
-def free_block(count):
-    """The first of |count| ports in a row that are free."""
-    for first in range(20000 + os.getpid() % 10000, 65000, count):
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for i, each in enumerate(sockets):
-                each.bind(("0.0.0.0", first + i))
-            return first
-        except OSError:
-            pass
-        finally:
-            for each in sockets:
-                each.close()
-    raise AssertionError("no free ports")
 
 
 def launch_three(launcher, kind, host, more=()):
