@@ -10,8 +10,8 @@
 #endif
 
 #include "base/alloc.h"
-#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/tiles.h"
 
 #define STRIP RN_BF16_STRIP
@@ -123,22 +123,17 @@ static void run_pieces(void* arg, int64_t begin, int64_t end) {
   const int64_t sums =
       WIDE * (keeps_sums(job) ? rows * ceil_div(job->columns, WIDE) : RN_BF16_SUM_ROWS);
   const size_t more = (job->product->scratch_bytes + RN_ALIGN - 1) / RN_ALIGN * RN_ALIGN;
-  const size_t size = (size_t)(2 * (a + b) + 4 * sums) + more + RN_ALIGN;
-  void* memory = NULL;
-  rn_status_t status = rn_alloc(rn_allocator_default(), size, &memory);
-  if (!rn_ok(status)) {
-    rn_keep_first_error(&job->status, status);
-    return;
-  }
+  rn_scratch_t memory;
+  if (!rn_scratch_take(&memory, (size_t)(2 * (a + b) + 4 * sums) + more, &job->status)) return;
   bf16_scratch_t scratch;
-  scratch.more = (void*)(((uintptr_t)memory + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
-  scratch.b = (uint16_t*)((char*)scratch.more + more);
+  scratch.more = memory.at;
+  scratch.b = (uint16_t*)(memory.at + more);
   scratch.a = scratch.b + b;
   scratch.sums = (float*)(scratch.a + a);
   if (job->way->uses_tiles) job->way->table->tiles_begin();
   for (int64_t i = begin; i < end; ++i) run_piece(job, i, &scratch);
   if (job->way->uses_tiles) job->way->table->tiles_end();
-  rn_free(rn_allocator_default(), memory, size);
+  rn_scratch_free(&memory);
 }
 
 static void pack_groups(void* arg, int64_t begin, int64_t end) {
@@ -186,18 +181,17 @@ rn_status_t rn_bf16_product(rn_pool_t* pool, const rn_bf16_way_t* way,
                     .panels = (uint16_t*)product->panels};
   const double flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
   const int64_t down = divide(&job, flops, rn_pool_loop_threads(pool));
-  size_t size = 0;
-  void* memory = NULL;
+  rn_scratch_t memory = {0};
   if (down > 1 && !job.panels) {
     int64_t count = 0;
     if (!rn_bf16_panels_count(product->n, product->k, &count)) return rn_out_of_memory();
-    size = (size_t)count * sizeof *job.panels + RN_ALIGN;
-    RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), size, &memory));
-    job.panels = (void*)(((uintptr_t)memory + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
+    RN_RETURN_IF_ERROR(
+        rn_scratch_init(&memory, rn_allocator_default(), (size_t)count * sizeof *job.panels));
+    job.panels = (uint16_t*)memory.at;
     rn_bf16_pack(pool, way, product, job.panels);
   }
   const double each = flops / (double)(down * job.across);
   rn_pool_for(pool, down * job.across, (int64_t)(PIECE_FLOPS / (each + 1)) + 1, run_pieces, &job);
-  if (memory) rn_free(rn_allocator_default(), memory, size);
+  rn_scratch_free(&memory);
   return job.status;
 }

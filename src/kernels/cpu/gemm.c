@@ -2,13 +2,12 @@
 // gemm_bf16.h where the processor can), all other types by plain loops. See gemm.h.
 #include "kernels/cpu/gemm.h"
 
-#include "base/alloc.h"
-#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/gemm_complex.h"
 #include "kernels/cpu/gemm_grid.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/gemm.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/vector.h"
 
 // Bytes that one core packs per nanosecond, and the work per piece in nanoseconds.
@@ -58,18 +57,11 @@ static void run_block(const gemm_job_t* job, int64_t i, void* scratch) {
 
 static void run_blocks(void* arg, int64_t begin, int64_t end) {
   gemm_job_t* job = arg;
-  void *block = NULL, *scratch = NULL;
-  size_t size = job->part.way == RN_GEMM_BLOCKS ? RN_GEMM_SCRATCH + RN_ALIGN : 0;
-  if (size) {
-    rn_status_t status = rn_alloc(rn_allocator_default(), size, &block);
-    if (!rn_ok(status)) {
-      rn_keep_first_error(&job->status, status);
-      return;
-    }
-    scratch = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
-  }
-  for (int64_t i = begin; i < end; ++i) run_block(job, i, scratch);
-  if (size) rn_free(rn_allocator_default(), block, size);
+  rn_scratch_t scratch = {0};
+  if (job->part.way == RN_GEMM_BLOCKS && !rn_scratch_take(&scratch, RN_GEMM_SCRATCH, &job->status))
+    return;
+  for (int64_t i = begin; i < end; ++i) run_block(job, i, scratch.at);
+  rn_scratch_free(&scratch);
 }
 
 static rn_gemm_part_t whole_of(const rn_gemm_t* g) {
@@ -123,14 +115,14 @@ static rn_status_t run_turned(rn_pool_t* pool, gemm_job_t* job, rn_gemm_pack_fn_
   job->part = turn(&job->part);
   job->part.way = RN_GEMM_BLOCKS;
   job->part.turns = true;
-  size_t size = (size_t)(strip * job->part.k) * job->item + RN_ALIGN;
-  void* block = NULL;
-  RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), size, &block));
-  job->part.panels = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
-  pack(&job->part, (void*)job->part.panels);
+  size_t size = (size_t)(strip * job->part.k) * job->item;
+  rn_scratch_t panels;
+  RN_RETURN_IF_ERROR(rn_scratch_init(&panels, rn_allocator_default(), size));
+  job->part.panels = panels.at;
+  pack(&job->part, panels.at);
   job->grid = rn_gemm_divide(&job->part, job->item, strip, rn_pool_loop_threads(pool));
   rn_status_t status = run_job(pool, job);
-  rn_free(rn_allocator_default(), block, size);
+  rn_scratch_free(&panels);
   return status;
 }
 
@@ -140,7 +132,7 @@ static rn_status_t run_shared(rn_pool_t* pool, gemm_job_t* job, const rn_gemm_t*
   void* block = NULL;
   RN_RETURN_IF_ERROR(rn_pool_borrow(pool, size, &block));
   rn_gemm_t packing = *g;
-  packing.c = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
+  packing.c = rn_scratch_align(block);
   rn_gemm_pack(pool, &packing);
   job->part.panels = packing.c;
   rn_status_t status = run_job(pool, job);

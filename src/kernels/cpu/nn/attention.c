@@ -7,10 +7,10 @@
 
 #include <math.h>
 
-#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/isa/softmax.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -190,16 +190,11 @@ static void run_pieces(void* arg, int64_t begin, int64_t end) {
   attention_job_t* job = arg;
   const int64_t scores = job->block * job->shape->keys;
   const size_t floats = (size_t)(job->k_size + job->v_size + scores) * sizeof(float);
-  const size_t size = RN_GEMM_SCRATCH + floats + RN_ALIGN;
-  void* memory = NULL;
-  rn_status_t status = rn_alloc(rn_allocator_default(), size, &memory);
-  if (!rn_ok(status)) {
-    rn_keep_first_error(&job->status, status);
-    return;
-  }
+  rn_scratch_t memory;
+  if (!rn_scratch_take(&memory, RN_GEMM_SCRATCH + floats, &job->status)) return;
   attention_scratch_t scratch;
-  scratch.gemm = (void*)(((uintptr_t)memory + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
-  scratch.k = (float*)((char*)scratch.gemm + RN_GEMM_SCRATCH);
+  scratch.gemm = memory.at;
+  scratch.k = (float*)(memory.at + RN_GEMM_SCRATCH);
   scratch.v = scratch.k + job->k_size;
   scratch.scores = scratch.v + job->v_size;
   for (int64_t i = begin; i < end; ++i) {
@@ -209,7 +204,7 @@ static void run_pieces(void* arg, int64_t begin, int64_t end) {
     for (int64_t at = first; at < last; at += job->block)
       run_queries(job, head, at, least(at + job->block, last), &scratch);
   }
-  rn_free(rn_allocator_default(), memory, size);
+  rn_scratch_free(&memory);
 }
 
 static rn_status_t run(rn_kernel_ctx_t* ctx, attention_job_t* job) {

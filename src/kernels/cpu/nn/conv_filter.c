@@ -8,11 +8,11 @@
 // to each other (a 1 × 1 convolution reads them where they lie), and their y, packed into panels.
 //
 // Blocks and slices depend on the sizes alone, so the number of threads changes no bits.
-#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/nn/conv_blocks.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/vector.h"
 
 // The most rows and columns of a block, and the pixels at a time, so that the copies stay in the
@@ -124,17 +124,11 @@ static void run_piece(const conv_filter_job_t* job, const conv_filter_memory_t* 
 static void run_pieces(void* arg, int64_t begin, int64_t end) {
   conv_filter_job_t* job = arg;
   conv_filter_memory_t memory;
-  size_t size = place_memory(job, NULL, &memory) + RN_ALIGN;
-  void* block = NULL;
-  rn_status_t status = rn_alloc(rn_allocator_default(), size, &block);
-  if (!rn_ok(status)) {
-    rn_keep_first_error(&job->status, status);
-    return;
-  }
-  place_memory(job, (char*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1)),
-               &memory);
+  rn_scratch_t scratch;
+  if (!rn_scratch_take(&scratch, place_memory(job, NULL, &memory), &job->status)) return;
+  place_memory(job, scratch.at, &memory);
   for (int64_t i = begin; i < end; ++i) run_piece(job, &memory, i);
-  rn_free(rn_allocator_default(), block, size);
+  rn_scratch_free(&scratch);
 }
 
 static void add_slices(void* arg, int64_t begin, int64_t end) {

@@ -8,11 +8,11 @@
 //
 // Each element is one chain of operations in the order of the patch, whatever the blocks are, so
 // the number of threads, which decides about them, changes no bits.
-#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/nn/conv_blocks.h"
+#include "kernels/cpu/scratch.h"
 
 #define BLOCK_ROWS 96
 // Elements that a thread packs at a time.
@@ -78,18 +78,13 @@ static void run_block(const conv_tiles_job_t* job, rn_conv_block_t block, float*
 static void run_blocks(void* arg, int64_t begin, int64_t end) {
   conv_tiles_job_t* job = arg;
   int64_t floats = job->is_matrix ? 0 : job->blocks.rows * rn_conv_odd_lines(job->depth);
-  size_t patches = (size_t)floats * sizeof(float), size = RN_GEMM_SCRATCH + patches + RN_ALIGN;
-  void* memory = NULL;
-  rn_status_t status = rn_alloc(rn_allocator_default(), size, &memory);
-  if (!rn_ok(status)) {
-    rn_keep_first_error(&job->status, status);
-    return;
-  }
-  char* at = (char*)(((uintptr_t)memory + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
+  size_t patches = (size_t)floats * sizeof(float);
+  rn_scratch_t memory;
+  if (!rn_scratch_take(&memory, RN_GEMM_SCRATCH + patches, &job->status)) return;
   for (int64_t i = begin; i < end; ++i)
-    run_block(job, rn_conv_block(&job->blocks, i, job->pixels, job->conv->out_depth), (float*)at,
-              at + patches);
-  rn_free(rn_allocator_default(), memory, size);
+    run_block(job, rn_conv_block(&job->blocks, i, job->pixels, job->conv->out_depth),
+              (float*)memory.at, memory.at + patches);
+  rn_scratch_free(&memory);
 }
 
 // Packs strips, counted over all blocks of the depth.

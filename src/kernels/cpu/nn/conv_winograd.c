@@ -8,12 +8,12 @@
 //
 // Each element is computed in the same way whatever the blocks are, so the number of threads
 // changes no bits. Infinities and NaN spread over the pixels of their tile.
-#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/isa/winograd.h"
 #include "kernels/cpu/nn/conv_blocks.h"
+#include "kernels/cpu/scratch.h"
 
 // Tiles of a block, and bytes of its points up to which it may have more.
 #define BLOCK_TILES 48
@@ -137,15 +137,9 @@ static void run_strip(const conv_winograd_job_t* job, const conv_winograd_memory
 static void run_blocks(void* arg, int64_t begin, int64_t end) {
   conv_winograd_job_t* job = arg;
   conv_winograd_memory_t memory;
-  size_t size = place_memory(job, NULL, &memory) + RN_ALIGN;
-  void* block = NULL;
-  rn_status_t status = rn_alloc(rn_allocator_default(), size, &block);
-  if (!rn_ok(status)) {
-    rn_keep_first_error(&job->status, status);
-    return;
-  }
-  place_memory(job, (char*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1)),
-               &memory);
+  rn_scratch_t scratch;
+  if (!rn_scratch_take(&scratch, place_memory(job, NULL, &memory), &job->status)) return;
+  place_memory(job, scratch.at, &memory);
   memset(memory.zeros, 0, (size_t)job->conv->in_depth * sizeof(float));
   for (int64_t i = begin; i < end; ++i) {
     rn_conv_block_t at = rn_conv_block(&job->blocks, i, job->tiles, job->conv->out_depth);
@@ -154,7 +148,7 @@ static void run_blocks(void* arg, int64_t begin, int64_t end) {
     for (int64_t first = at.first; first < at.last; first += job->strip)
       run_strip(job, &memory, at.begin, at.end, first, rn_conv_least(job->strip, at.last - first));
   }
-  rn_free(rn_allocator_default(), block, size);
+  rn_scratch_free(&scratch);
 }
 
 // Packs strips, counted over all bands of the depth.

@@ -1,7 +1,7 @@
 // Fourier transforms along axes: see fft.h.
 #include "kernels/cpu/signal/fft.h"
 
-#include "kernels/cpu/first_error.h"
+#include "kernels/cpu/scratch.h"
 
 // Numbers per piece of work.
 #define PIECE 32768
@@ -15,19 +15,17 @@
 typedef struct fft_scratch_t {
   rn_fft_arrays_t arrays;
   void* spare;
-  void* block;
-  size_t size;
+  rn_scratch_t memory;
 } fft_scratch_t;
 
 static rn_status_t scratch_init(fft_scratch_t* scratch, rn_allocator_t allocator,
                                 const rn_fft_t* fft, int64_t lanes, size_t spare) {
-  size_t plane;
+  size_t plane, size;
   if (!rn_mul_ok((size_t)(fft->plan.inner + 1) * rn_fft_item(fft->width), (size_t)lanes, &plane) ||
-      !rn_mul_ok(4, plane, &scratch->size) ||
-      !rn_add_ok(scratch->size, spare + RN_ALIGN, &scratch->size))
+      !rn_mul_ok(4, plane, &size) || !rn_add_ok(size, spare, &size))
     return rn_resource_exhausted("FFT too large");
-  RN_RETURN_IF_ERROR(rn_alloc(allocator, scratch->size, &scratch->block));
-  char* at = (char*)(((uintptr_t)scratch->block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
+  RN_RETURN_IF_ERROR(rn_scratch_init(&scratch->memory, allocator, size));
+  char* at = scratch->memory.at;
   scratch->arrays = (rn_fft_arrays_t){at, at + plane, at + 2 * plane, at + 3 * plane};
   scratch->spare = at + 4 * plane;
   return RN_OK;
@@ -155,7 +153,7 @@ static void rows_piece(void* arg, int64_t begin, int64_t end) {
     run(job->fft, job->rows->is_backward, job->lanes, &scratch.arrays);
     store(job, r, count, scratch.arrays, scratch.spare);
   }
-  rn_free(job->allocator, scratch.block, scratch.size);
+  rn_scratch_free(&scratch.memory);
 }
 
 // Side by side where a row alone does not vectorize well and the cache holds the lanes.
@@ -225,7 +223,7 @@ static void columns_piece(void* arg, int64_t begin, int64_t end) {
       fns->join((char*)arrays.re + (size_t)j * plane, (char*)arrays.im + (size_t)j * plane,
                 at + (size_t)j * row, lanes, c->scale);
   }
-  rn_free(job->allocator, scratch.block, scratch.size);
+  rn_scratch_free(&scratch.memory);
 }
 
 rn_status_t rn_fft_columns(const rn_fft_env_t* env, const rn_fft_columns_t* columns) {
