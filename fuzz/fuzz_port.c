@@ -18,7 +18,8 @@ static const char* address;
 // Runs before the process ends, so that remaining allocations are leaks.
 static void stop(void) { rn_server_destroy(server); }
 
-// Interrupts system calls a thousand times per second, as libFuzzer's own timer does once in a while.
+// Interrupts system calls a thousand times per second, as libFuzzer's own timer does once in a
+// while.
 static void interrupt(int number) { (void)number; }
 static void start_interrupting(void) {
   const struct sigaction action = {.sa_handler = interrupt};  // no SA_RESTART
@@ -85,8 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz_bytes_t bytes = {data, size};
   uint8_t how = fuzz_byte(&bytes);
   rn_socket_t* socket = connect_to_task();
-  if (how & 1)
-    put(socket, RN_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"), 1000);
+  if (how & 1) put(socket, RN_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"), 1000);
   put(socket, rn_str_n((const char*)bytes.at, bytes.left), how & 2 ? 7 : 65536);
   socket->vtable->finish(socket);
   char answer[4096];
