@@ -1,6 +1,7 @@
 // The cost model of loops: see pool_cost.h.
 #include "base/pool_cost.h"
 
+#define WAYS RN_POOL_COST_WAYS
 #define TRIAL_LOOPS 8
 // The start of a trial wakes workers and moves data to other caches.
 #define WARM_LOOPS 2
@@ -41,6 +42,10 @@ static uint32_t key_of(const rn_pool_work_t* work, int most) {
   return key ? key : 1;
 }
 
+static uint32_t key_in(rn_pool_cost_t* entry) {
+  return atomic_load_explicit(&entry->key, memory_order_relaxed);
+}
+
 static bool lock(rn_pool_cost_t* entry) {
   return !atomic_load_explicit(&entry->is_locked, memory_order_relaxed) &&
          !atomic_exchange_explicit(&entry->is_locked, true, memory_order_acquire);
@@ -58,7 +63,7 @@ static void start_trial_locked(rn_pool_cost_t* entry, int level) {
 }
 
 static void reset_locked(rn_pool_cost_t* entry, uint32_t key, int top) {
-  entry->key = key;
+  atomic_store_explicit(&entry->key, key, memory_order_relaxed);
   entry->best = (uint8_t)top;
   entry->is_upwards = false;
   entry->interval = entry->countdown = FIRST_INTERVAL;
@@ -90,12 +95,34 @@ static int level_locked(rn_pool_cost_t* entry, int top) {
   return trial;
 }
 
+// The place of the loop |key|, or the one that it gets, locked; NULL if another thread has that.
+static rn_pool_cost_t* lock_entry(rn_pool_costs_t* costs, uint32_t key) {
+  rn_pool_cost_t* set = &costs->entries[key % RN_POOL_COST_ENTRIES / WAYS * WAYS];
+  rn_pool_cost_t* entry = NULL;
+  for (uint32_t i = 0; i < WAYS; ++i) {
+    uint32_t found = key_in(&set[i]);
+    if (found == key) return lock(&set[i]) ? &set[i] : NULL;
+    if (!found && !entry) entry = &set[i];
+  }
+  if (entry) return lock(entry) ? entry : NULL;
+  // None is free: the first that has not run since a loop passed it by here.
+  for (uint32_t i = 0; i <= WAYS; ++i) {
+    entry = &set[(key / RN_POOL_COST_ENTRIES + i) % WAYS];
+    if (!lock(entry)) return NULL;
+    if (!entry->was_used) return entry;
+    entry->was_used = false;
+    unlock(entry);
+  }
+  return NULL;
+}
+
 rn_pool_choice_t rn_pool_cost_choose(rn_pool_costs_t* costs, const rn_pool_work_t* work, int most) {
   rn_pool_choice_t choice = {.key = key_of(work, most), .threads = most};
-  rn_pool_cost_t* entry = &costs->entries[choice.key % RN_POOL_COST_ENTRIES];
-  if (!lock(entry)) return choice;
+  rn_pool_cost_t* entry = lock_entry(costs, choice.key);
+  if (!entry) return choice;
   int top = level_of(most);
-  if (entry->key != choice.key) reset_locked(entry, choice.key, top);
+  if (key_in(entry) != choice.key) reset_locked(entry, choice.key, top);
+  entry->was_used = true;
   choice.entry = entry;
   choice.level = level_locked(entry, top);
   choice.threads = threads_of(choice.level, most);
@@ -149,9 +176,9 @@ void rn_pool_cost_record(const rn_pool_choice_t* choice, int most, int64_t time_
   rn_pool_cost_t* entry = choice->entry;
   if (!entry || !lock(entry)) return;
   float time = (float)time_ns + 1;
-  if (entry->key == choice->key && entry->trial_left) {
+  if (key_in(entry) == choice->key && entry->trial_left) {
     if (entry->trial == choice->level) record_trial_locked(entry, time);
-  } else if (entry->key == choice->key) {
+  } else if (key_in(entry) == choice->key) {
     entry->time_ns[choice->level] = mixed(entry->time_ns[choice->level], time);
     // The best may have got worse than another one was.
     uint8_t best = entry->best;

@@ -18,15 +18,20 @@
 
 #define RN_POOL_COST_MOST_NS 300000
 #define RN_POOL_COST_LEVELS 8  // 1, 2, 4 ... 64 threads, or the most that a loop can use
-#define RN_POOL_COST_ENTRIES 512
+// A loop can have one of this many places; a new one takes a free place, or that of a loop which
+// did not run lately. Large networks have hundreds of loops, and one that loses its place starts
+// anew.
+#define RN_POOL_COST_WAYS 4
+#define RN_POOL_COST_ENTRIES 2048
 
 typedef struct rn_pool_cost_t {
   _Alignas(RN_ALIGN) _Atomic bool is_locked;  // guards the rest; who finds it set goes without
   uint8_t best, trial;                        // levels; |trial| counts while |trial_left| > 0
   uint8_t trial_left;                         // loops
   bool is_upwards;                            // where the last trial was: alternates
+  bool was_used;                              // since another loop looked for a place here
   uint16_t interval, countdown;               // loops between trials, and until the next one
-  uint32_t key;                               // 0: free
+  _Atomic uint32_t key;                       // 0: free; read without the lock, too
   float warm_ns;                              // of the trial's start, which does not count
   float settled_ns;                           // the best time when |interval| was last reset
   float time_ns[RN_POOL_COST_LEVELS];         // 0: not known

@@ -87,3 +87,17 @@ Test(pool_cost, tells_loops_apart) {
   cr_assert_gt(used_a[32] + used_a[33], 900);  // much the same
   cr_assert_gt(used_b[1], 900);
 }
+
+// The loops of a large network, one after the other, step after step: none takes another's place.
+Test(pool_cost, remembers_hundreds_of_loops) {
+  enum { LOOPS = 600 };
+  rn_pool_work_t loops[LOOPS];
+  for (int l = 0; l < LOOPS; ++l)
+    loops[l] = (rn_pool_work_t){.count = 50 + l, .grain = 1, .body = body, .kind = (uint64_t)l};
+  for (int step = 0; step < 1500; ++step)
+    for (int l = 0; l < LOOPS; ++l) simulate(&loops[l], 16, longer, 1, NULL);
+  int used[17] = {0};
+  for (int step = 0; step < 100; ++step)
+    for (int l = 0; l < LOOPS; ++l) simulate(&loops[l], 16, longer, 1, used);
+  cr_assert_gt(used[1], LOOPS * 90);
+}
