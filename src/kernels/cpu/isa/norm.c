@@ -1,6 +1,8 @@
 // Batch normalization loops. Sums run over blocks of rows, so that long ones stay accurate.
 #include "kernels/cpu/isa/norm.h"
 
+#include <math.h>
+
 #include "kernels/cpu/isa/isa.h"
 
 #define BLOCK_ROWS 64
@@ -48,4 +50,9 @@ static void gradient(const float* dy, const float* x, const float* mean, const f
         (dy[c] - dy_mean[c] - (x[c] - mean[c]) * slope[c]) * scale[c];
 }
 
-const rn_norm_fns_t RN_ISA_NAME(rn_norm_)[1] = {{squares, products, apply, gradient}};
+static void factors(const float* scale, const float* variance, float epsilon, int64_t columns,
+                    float* restrict out) {
+  for (int64_t c = 0; c < columns; ++c) out[c] = scale[c] / sqrtf(variance[c] + epsilon);
+}
+
+const rn_norm_fns_t RN_ISA_NAME(rn_norm_)[1] = {{squares, products, apply, gradient, factors}};

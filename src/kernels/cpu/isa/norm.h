@@ -20,6 +20,10 @@ typedef struct rn_norm_fns_t {
   void (*gradient)(const float* dy, const float* x, const float* mean, const float* dy_mean,
                    const float* slope, const float* scale, float* dx, int64_t rows,
                    int64_t columns);
+  // out = scale / sqrt(variance + epsilon), rounded as these operations are: the same at every
+  // level.
+  void (*factors)(const float* scale, const float* variance, float epsilon, int64_t columns,
+                  float* out);
 } rn_norm_fns_t;
 
 RN_ISA_DECLARE(rn_norm_fns_t, rn_norm_, [1]);

@@ -210,11 +210,6 @@ static rn_status_t measure(rn_kernel_ctx_t* ctx, const float* x, int64_t rows, i
   return RN_OK;
 }
 
-static void find_slopes(const float* scale, const float* variance, float epsilon, int64_t count,
-                        float* out) {
-  for (int64_t c = 0; c < count; ++c) out[c] = scale[c] / sqrtf(variance[c] + epsilon);
-}
-
 static rn_status_t forward_run(rn_kernel_ctx_t* ctx, rn_batch_norm_view_t view, rn_tensor_t* y,
                                stats_t stats, rn_tensor_t temps[3]) {
   const rn_batch_norm_t* state = ctx->state;
@@ -232,7 +227,7 @@ static rn_status_t forward_run(rn_kernel_ctx_t* ctx, rn_batch_norm_view_t view, 
   }
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &channels}, &temps[1]));
   float *slope = temps[1].data, *to = NULL;
-  find_slopes(scale, stats.saved_variance, state->epsilon, channels, slope);
+  RN_ISA_PICK(rn_norm_)->factors(scale, stats.saved_variance, state->epsilon, channels, slope);
   RN_RETURN_IF_ERROR(begin_floats(ctx, y, view, &temps[2], &to));
   batch_norm_job_t job = {.fns = RN_ISA_PICK(rn_norm_),
                           .x = x,
@@ -376,8 +371,8 @@ static rn_status_t factor_compute(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("A scale of %s does not fit a variance of %s",
                                rn_text_of(scale).text, rn_text_of(variance).text);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(scale), &factor));
-  find_slopes(scale->data, variance->data, ((const factor_state_t*)ctx->state)->epsilon,
-              scale->count, factor->data);
+  float epsilon = ((const factor_state_t*)ctx->state)->epsilon;
+  RN_ISA_PICK(rn_norm_)->factors(scale->data, variance->data, epsilon, scale->count, factor->data);
   return RN_OK;
 }
 
