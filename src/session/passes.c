@@ -115,7 +115,8 @@ const rn_pass_t rn_passes[] = {
     OPTIMIZE_AS(RN_PASS_LOOPS, hoist_loop_inputs, RN_IR_PLACED,
                 "computes the input part of a dynamic RNN's matmuls for all time steps at once"),
     OPTIMIZE(pack_matmul_weights, RN_IR_PLACED,
-             "packs a matrix once if it is the right operand of several matmuls"),
+             "packs a matrix once if it is the right operand of several matmuls, or of one in a "
+             "loop"),
     OPTIMIZE(split_batch_norms, RN_IR_PLACED,
              "splits batch norms into statistics and elementwise nodes where those can be fused"),
     OPTIMIZE(split_losses, RN_IR_PLACED,

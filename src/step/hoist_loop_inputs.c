@@ -115,7 +115,7 @@ static const int64_t* dims_of(const loop_inputs_t* p, rn_ir_edge_t edge, const r
              : NULL;
 }
 
-// Finds the operands x and h of the matmul, and their sizes.
+// Finds the operands x and h of the matmul.
 static bool find_operands(const loop_inputs_t* p, const rn_ir_node_t* node, looped_product_t* out) {
   const rn_ir_node_t* left = rn_ir_node(p->ir, node->inputs[0].node);
   out->x = node->inputs[0];
@@ -125,18 +125,27 @@ static bool find_operands(const loop_inputs_t* p, const rn_ir_node_t* node, loop
     out->x = left->inputs[0];
     out->h = left->inputs[1];
   }
-  const int64_t* x = dims_of(p, out->x, node);
+  return true;
+}
+
+// Finds the sizes. Those of x are those of the tensor's rows: what a TensorArray returns often has
+// no shape of its own in the graph.
+static bool find_sizes(const loop_inputs_t* p, const rn_ir_node_t* node, looped_product_t* out) {
+  const rn_ir_node_t* tensor = rn_ir_node(p->ir, out->tensor.node);
+  rn_shape_t all = tensor->shapes[out->tensor.output];
+  if (tensor->types[out->tensor.output] != node->types[0] || all.rank != 3) return false;
   const int64_t* h = out->h.node >= 0 ? dims_of(p, out->h, node) : NULL;
   const int64_t* matrix = dims_of(p, node->inputs[1], node);
-  if (!x || !matrix || (out->h.node >= 0 && (!h || h[0] != x[0] || h[1] < LEAST_DEPTH)))
+  out->rows = all.dims[1];
+  out->depth = all.dims[2];
+  if (!matrix || out->rows < 1 || out->depth < LEAST_DEPTH ||
+      (out->h.node >= 0 && (!h || h[0] != out->rows || h[1] < LEAST_DEPTH)))
     return false;
-  out->rows = x[0];
-  out->depth = x[1];
   out->state_depth = h ? h[1] : 0;
   out->columns = matrix[1];
   int64_t elements = 0;
-  return matrix[0] == out->depth + out->state_depth && x[0] > 0 && x[1] >= LEAST_DEPTH &&
-         out->columns > 1 && rn_mul_i64_ok(matrix[0], matrix[1], &elements) &&
+  return matrix[0] == out->depth + out->state_depth && out->columns > 1 &&
+         rn_mul_i64_ok(matrix[0], matrix[1], &elements) &&
          elements >= LEAST_BYTES / (int64_t)rn_dtype_size(node->types[0]);
 }
 
@@ -151,7 +160,7 @@ static bool find_product(const loop_inputs_t* p, int32_t index, looped_product_t
   *out = (looped_product_t){.node = index, .enter = node->inputs[1].node};
   const rn_ir_node_t* enter = rn_ir_node(p->ir, out->enter);
   if (!rn_ir_is_constant_enter(enter) || enter->device != node->device ||
-      !find_operands(p, node, out))
+      !find_operands(p, node, out) || out->x.node < 0)
     return false;
   int32_t source = out->x.node;
   const rn_ir_node_t* read = rn_ir_node(p->ir, source);
@@ -159,10 +168,7 @@ static bool find_product(const loop_inputs_t* p, int32_t index, looped_product_t
     read = rn_ir_node(p->ir, source = read->inputs[0].node);
   if (read->device != node->device || !find_tensor(p, read, out->enter, &out->tensor)) return false;
   out->index = read->inputs[1];
-  const rn_ir_node_t* tensor = rn_ir_node(p->ir, out->tensor.node);
-  rn_shape_t shape = tensor->shapes[out->tensor.output];
-  return tensor->device == node->device && tensor->types[out->tensor.output] == node->types[0] &&
-         shape.rank == 3 && shape.dims[1] == out->rows && shape.dims[2] == out->depth;
+  return rn_ir_node(p->ir, out->tensor.node)->device == node->device && find_sizes(p, node, out);
 }
 
 // Adds a node of one input, outside of the loop.

@@ -277,8 +277,8 @@ RN_MUST_USE rn_status_t rn_pass_hoist_rnn_inputs(rn_ir_t* ir);
 // After placement, before packing: the same for an RNN whose time steps are the iterations of a
 // loop.
 RN_MUST_USE rn_status_t rn_pass_hoist_loop_inputs(rn_ir_t* ir);
-// After placement and sum_matmuls: packs matrices that are the right operand of several matmuls
-// once.
+// After placement and sum_matmuls: packs matrices once that are the right operand of several
+// matmuls, or of one in a loop.
 RN_MUST_USE rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir);
 // After placement: computes quantized convolutions and matmuls of the CPU with 8-bit integers.
 // Sweeps.

@@ -1,18 +1,24 @@
-// Packs a matrix once if it is the right operand of several matmuls.
+// Packs a matrix once if it is the right operand of several matmuls, or of one in a loop.
 //
 // A matmul with more than a few rows copies its right operand into panels, in the order in which
 // the CPU reads it. The weights of an unrolled RNN are the right operand of one matmul per time
 // step, and, transposed, of another one in the backward pass. In a loop they come through an Enter
 // and are the same in every iteration. The pass adds one node that packs such a matrix outside of
 // the loop, and the matmuls read the panels. The bits do not change.
+//
+// In a loop this pays for few rows, too, which otherwise read the matrix where it lies: a thread's
+// part of the columns is one piece of memory then, which its cache keeps from turn to turn, and not
+// a short stretch of every row, each in a page of its own.
 #include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
 #include "step/make.h"
 
 // With more rows of the left operand than this, packing costs little beside multiplying.
 #define MANY_ROWS 256
-// A matrix of fewer elements is not worth a node of its own.
+// A matrix of fewer elements is not worth a node of its own; with few rows it must be larger than
+// what the first-level cache holds.
 #define LEAST_ELEMENTS 4096
+#define LEAST_ELEMENTS_OF_FEW_ROWS (1 << 14)
 // Nested loops out of which a matrix is hoisted, at most.
 #define MAX_LOOPS 8
 
@@ -49,7 +55,7 @@ static int64_t dim_of(const pack_t* p, rn_ir_edge_t edge, int dim) {
   return shape.rank == 2 ? shape.dims[dim] : -1;
 }
 
-// Whether |node| is a matmul whose kernel would pack its right operand.
+// Whether |node| is a matmul whose kernel would pack its right operand, or of few rows in a loop.
 static bool would_pack(const pack_t* p, const rn_ir_node_t* node) {
   if (node->is_removed || node->op != p->product || node->feed >= 0 || !node->kernel) return false;
   rn_ir_edge_t a = node->inputs[0], b = node->inputs[1];
@@ -59,9 +65,13 @@ static bool would_pack(const pack_t* p, const rn_ir_node_t* node) {
   bool transpose_a = rn_ir_flag(node, "transpose_a"), transpose_b = rn_ir_flag(node, "transpose_b");
   int64_t k = dim_of(p, b, transpose_b ? 1 : 0), n = dim_of(p, b, transpose_b ? 0 : 1);
   int64_t m = dim_of(p, a, transpose_a ? 1 : 0), elements = 0;
-  return m > 0 && n > 0 && k > 0 && rn_mul_i64_ok(n, k, &elements) && elements >= LEAST_ELEMENTS &&
-         m <= MANY_ROWS &&
-         rn_gemm_way_of_matmul(m, n, k, transpose_a, transpose_b) == RN_GEMM_BLOCKS;
+  if (m < 1 || n < 1 || k < 1 || m > MANY_ROWS || !rn_mul_i64_ok(n, k, &elements) ||
+      elements < LEAST_ELEMENTS)
+    return false;
+  rn_gemm_way_t way = rn_gemm_way_of_matmul(m, n, k, transpose_a, transpose_b);
+  if (way == RN_GEMM_BLOCKS) return true;
+  return (way == RN_GEMM_ROW || way == RN_GEMM_IN_PLACE) && n > 1 &&
+         elements >= LEAST_ELEMENTS_OF_FEW_ROWS && origin_of(p, node) != b.node;
 }
 
 static void count_uses(pack_t* p) {
