@@ -480,6 +480,76 @@ TYPE_TEST(uint32_type, RN_UINT32, 20)
 TYPE_TEST(uint64_type, RN_UINT64, 20)
 TYPE_TEST(bool_type, RN_BOOL, 5)
 
+// Values by mpmath, of 40 digits, which both devices must come close to.
+static const struct {
+  const char* op;
+  double x, y, value;
+} exact[] = {
+    {"BesselJ0", 8.0, 0, 0.17165080713755390609},
+    {"BesselJ1", 8.0, 0, 0.23463634685391462438},
+    {"BesselY0", 8.0, 0, 0.22352148938756622053},
+    {"BesselY1", 8.0, 0, -0.15806046173124749426},
+    {"BesselJ0", 9.5, 0, -0.1939287476874223554},
+    {"BesselJ1", 9.5, 0, 0.16126443075752985095},
+    {"BesselY0", 9.5, 0, 0.17121062620272384487},
+    {"BesselY1", 9.5, 0, 0.20317989938720766824},
+    {"BesselJ0", 12.25, 0, 0.10093061051051510067},
+    {"BesselJ1", 12.25, 0, -0.20035719875585499474},
+    {"BesselY0", 12.25, 0, -0.20430162610894733601},
+    {"BesselY1", 12.25, 0, -0.10933907409580198779},
+    {"BesselJ0", 20.0, 0, 0.16702466434058315473},
+    {"BesselJ1", 20.0, 0, 0.066833124175850045579},
+    {"BesselY0", 20.0, 0, 0.062640596809383831162},
+    {"BesselY1", 20.0, 0, -0.16551161436252129586},
+    {"BesselJ0", 33.25, 0, 0.06945446912869488207},
+    {"BesselJ1", 33.25, 0, 0.12072547111649002507},
+    {"BesselY0", 33.25, 0, 0.11966776733586656539},
+    {"BesselY1", 33.25, 0, -0.067663201363426152487},
+    {"BesselJ0", 47.0, 0, -0.071248789901806190803},
+    {"BesselJ1", 47.0, 0, 0.091268764240007885609},
+    {"BesselY0", 47.0, 0, 0.09202144091971848505},
+    {"BesselY1", 47.0, 0, 0.072231659660478083056},
+    {"BesselJ0", 100.5, 0, 0.05443657381441359099},
+    {"BesselJ1", 100.5, 0, -0.057791123996932020593},
+    {"BesselY0", 100.5, 0, -0.058061227570355748507},
+    {"BesselY1", 100.5, 0, -0.054726102094683486458},
+    {"BesselJ0", 10000.0, 0, -0.0070961603533888014773},
+    {"BesselJ1", 10000.0, 0, 0.0036474507555295803441},
+    {"BesselY0", 10000.0, 0, 0.0036478055589866058867},
+    {"BesselY1", 10000.0, 0, 0.007096342752536495135},
+    {"Igammac", 0.25, 3.5, 0.0027650519944801160294},
+    {"Igamma", 3.75, 0.5, 0.0030309093116296686988},
+    {"Igammac", 7.5, 18.0, 0.0017678047536236312735},
+    {"Igamma", 9.25, 4.0, 0.016922895943366815945},
+    {"Igammac", 14.5, 30.25, 0.00053501526716761655959},
+    {"Igamma", 19.75, 2.0, 1.1526766427798749581e-13},
+    {"Igammac", 19.75, 41.0, 0.000083501886871978774654},
+    {"Igamma", 29.5, 8.0, 4.1112019235322835728e-9},
+    {"Igamma", 64.0, 40.0, 0.00028656627466535498715},
+    {"Igammac", 250.0, 310.0, 0.00019383355388099422603},
+};
+
+Test(scalar_ops, known_values_of_doubles) {
+  enum { KNOWN = sizeof exact / sizeof *exact };
+  for (int i = 0; i < KNOWN; ++i) {
+    const scalar_row_t row = {exact[i].op, 8, GAMMA};
+    cr_assert(add_case(&row, RN_DOUBLE, i));
+    double* const of_cpu = checks[i].expected;
+    for (int k = 0; k < COUNT; ++k) {
+      ((double*)checks[i].in[0])[k] = exact[i].x;
+      if (checks[i].in[1]) ((double*)checks[i].in[1])[k] = exact[i].y;
+    }
+    const rn_dtype_t dtypes[] = {RN_DOUBLE, RN_DOUBLE};
+    cr_assert(run_on_cpu(row.op, dtypes, (const void* const*)checks[i].in, 1 + !!checks[i].in[1],
+                         NULL, RN_DOUBLE, of_cpu));
+    cr_expect(same_number(of_cpu[0], exact[i].value, 8 * 0x1p-52 * fabs(exact[i].value)),
+              "CPU: %s of %g, %g: %.17g instead of %.17g", row.op, exact[i].x, exact[i].y,
+              of_cpu[0], exact[i].value);
+    for (int k = 0; k < COUNT; ++k) of_cpu[k] = exact[i].value;
+  }
+  run_cases(KNOWN);
+}
+
 // Only what programs use internally is without a row.
 Test(scalar_ops, every_code_has_a_row, .init = NULL, .fini = NULL) {
   bool has[RN_SCALAR_COUNT] = {[RN_SCALAR_MULTIPLY_ADD] = true};

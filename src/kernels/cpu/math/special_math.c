@@ -161,14 +161,25 @@ static double polygamma(double order, double x) {
   return fmod(order, 2) == 0 ? -value : value;
 }
 
-// x^a e^-x / gamma(a): the common factor of both incomplete gamma functions. Near x = a uses powers
-// of x / a, to avoid losing digits to large logarithms.
+// x^a e^-x / gamma(a): the common factor of both incomplete gamma functions. From a = 8 on by
+// Stirling's series: sqrt(a / 2 pi) (x / a)^a e^(a - x - series), with what rounding took from x /
+// a and a - x. Where a power leaves the exponent range, by logarithms, which lose digits.
 static double gamma_factor(double a, double x) {
-  if (a < 30) return exp(a * log(x) - x - log_gamma(a));
-  double d = (x - a) / a;
-  double stirling = 1 / (12 * a) - 1 / (360 * a * a * a) + 1 / (1260 * a * a * a * a * a);
-  double exponent = a * (fabs(d) < 0.5 ? log1p(d) - d : log(x / a) - d);
-  return sqrt(a / (2 * PI)) * exp(exponent - stirling);
+  if (a < 8)
+    return x < 700 ? pow(x, a) * exp(-x) * (a < 1 ? a / tgamma(a + 1) : 1 / tgamma(a))
+                   : exp(a * log(x) - x - log_gamma(a));
+  double z = 1 / (a * a), rest = a - x, ratio = x / a, power = pow(ratio, a);
+  // clang-format off
+  double stirling = (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680
+                  - z * (1.0 / 1188 - z * (691.0 / 360360 - z * (1.0 / 156 - z * (3617.0 / 122400)))))))) / a;
+  // clang-format on
+  double front = sqrt(a / (2 * PI)) * exp(-stirling);
+  if (fabs(rest) < 300 && power > 1e-280) {
+    double part = rest - a, lost = (a - (rest - part)) - (x + part);
+    return front * power * exp(rest) * (1 + a * (fma(-ratio, a, x) / x) + lost);
+  }
+  double d = -rest / a;
+  return front * exp(a * (fabs(d) < 0.5 ? log1p(d) - d : log(ratio) - d));
 }
 
 // The same for n floats. For a < 30 the logarithm of gamma(a) is Stirling's series of z = a + 8, or
