@@ -8,7 +8,7 @@
 #include "wire/writer.h"
 
 #define SERVICE "/tensorflow.data.DispatcherService/"
-#define THREADS 4           // calls that run at a time
+#define THREADS 4           // calls, and graphs, that run at a time
 #define TICK_NS 1000000000  // between looks at what has waited too long
 #define MAX_DATASET (1u << 31)
 
@@ -88,27 +88,6 @@ rn_status_t rn_ds_get_dataset(rn_ds_dispatcher_t* self, rn_str_t id, rn_strbuf_t
     return rn_strbuf_status(out);
   }
   return rn_not_found("Dataset id %.*s not found", RN_STR_ARGS(id));
-}
-
-rn_status_t rn_ds_splits_of(rn_ds_dispatcher_t* self, int64_t iteration_id, rn_str_t dataset_id,
-                            rn_ds_splits_t** out) {
-  for (size_t i = 0; i < self->sources.count; ++i) {
-    *out = self->sources.items[i].splits;
-    if (self->sources.items[i].iteration_id == iteration_id) return RN_OK;
-  }
-  rn_strbuf_t def;
-  rn_strbuf_init(&def, self->allocator);
-  rn_ds_sources_t sources = {.iteration_id = iteration_id};
-  rn_status_t status = rn_ds_get_dataset(self, dataset_id, &def);
-  if (rn_ok(status))
-    status = rn_ds_splits_create(
-        self->env, self->allocator,
-        rn_field_bytes(rn_strbuf_view(&def), rn_pb_data_DatasetDef_graph_field), &sources.splits);
-  if (rn_ok(status)) status = rn_vec_push(&self->sources, self->allocator, sources);
-  if (!rn_ok(status)) rn_ds_splits_destroy(sources.splits);
-  rn_strbuf_clear(&def);
-  *out = sources.splits;
-  return status;
 }
 
 // Workers that the config lists: "host:port", or "host" or "host:%port%" for any port of it.
@@ -364,15 +343,6 @@ static rn_status_t release_silent(rn_ds_dispatcher_t* self, int64_t now_ns) {
   return RN_OK;
 }
 
-static void drop_sources(rn_ds_dispatcher_t* self, int64_t iteration_id) {
-  for (size_t i = 0; i < self->sources.count; ++i) {
-    if (self->sources.items[i].iteration_id != iteration_id) continue;
-    rn_ds_splits_destroy(self->sources.items[i].splits);
-    self->sources.items[i] = self->sources.items[--self->sources.count];
-    return;
-  }
-}
-
 static rn_status_t collect_old(rn_ds_dispatcher_t* self) {
   int64_t now_us = self->env->wall_us(self->env->self);
   for (size_t i = 0; i < self->state.iterations.count; ++i) {
@@ -389,7 +359,7 @@ static rn_status_t collect_old(rn_ds_dispatcher_t* self) {
         .update_type_case = rn_pb_data_Update_garbage_collect_iteration_field,
         .garbage_collect_iteration = &collect};
     RN_RETURN_IF_ERROR(rn_ds_change(self, &update));
-    drop_sources(self, each->id);
+    rn_ds_drop_splits(self, each);
   }
   return RN_OK;
 }
@@ -403,6 +373,7 @@ static void run_tick(rn_job_t* job) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&self->mutex);
   rn_ds_end_removals(self, now_ns);
+  rn_ds_stop_splits(self, false);
   if (self->config.job_gc_timeout_ms >= 0 && now_ns - self->checked_ns >= interval_ns) {
     self->checked_ns = now_ns;
     status = release_silent(self, now_ns);
@@ -482,6 +453,7 @@ rn_status_t rn_ds_dispatcher_create(const rn_env_t* env, rn_allocator_t allocato
   rn_mutex_init(&self->mutex);
   rn_ds_state_init(&self->state, allocator);
   rn_status_t status = rn_pool_create(allocator, THREADS + 1, &self->pool);
+  if (rn_ok(status)) status = rn_pool_create(allocator, THREADS + 1, &self->graphs);
   if (rn_ok(status)) status = take_config(self, config);
   if (rn_ok(status)) status = restore(self);
   if (rn_ok(status)) status = rn_loop_set_timer(loop, &self->tick, rn_loop_now(loop) + TICK_NS);
@@ -496,24 +468,24 @@ rn_status_t rn_ds_dispatcher_create(const rn_env_t* env, rn_allocator_t allocato
 void rn_ds_dispatcher_close(rn_ds_dispatcher_t* self) {
   if (!self) return;
   rn_mutex_lock(&self->mutex);
-  self->is_closing = true;  // from now on, no call waits for a removal
+  self->is_closing = true;  // from now on, no call waits for a removal or for splits
   rn_ds_end_removals(self, INT64_MAX);
+  rn_ds_stop_splits(self, true);
   rn_mutex_unlock(&self->mutex);
 }
 
 void rn_ds_dispatcher_destroy(rn_ds_dispatcher_t* self) {
   if (!self) return;
-  self->is_closing = true;
+  rn_ds_dispatcher_close(self);
   rn_loop_clear_timer(self->loop, &self->tick);
-  rn_pool_destroy(self->pool);  // runs what was submitted
+  rn_pool_destroy(self->graphs);  // runs what was submitted, which submits to the other
+  rn_pool_destroy(self->pool);
   rn_loop_clear_timer(self->loop, &self->tick);
   for (size_t i = 0; i < self->links.count; ++i) rn_channel_destroy(self->links.items[i].channel);
-  for (size_t i = 0; i < self->sources.count; ++i)
-    rn_ds_splits_destroy(self->sources.items[i].splits);
+  rn_ds_free_splits(self);
   for (size_t i = 0; i < self->stored.count; ++i)
     rn_free(self->allocator, self->stored.items[i].bytes, self->stored.items[i].size + 1);
   rn_vec_free(&self->links, self->allocator);
-  rn_vec_free(&self->sources, self->allocator);
   rn_vec_free(&self->stored, self->allocator);
   rn_vec_free(&self->addresses, self->allocator);
   rn_vec_free(&self->removals, self->allocator);

@@ -29,16 +29,15 @@ typedef struct rn_ds_link_t {
   rn_channel_t* channel;
 } rn_ds_link_t;
 
-typedef struct rn_ds_sources_t {
-  int64_t iteration_id;
-  rn_ds_splits_t* splits;  // Owned
-} rn_ds_sources_t;
+// The splits of an iteration, or those who wait for them.
+typedef struct rn_ds_sources_t rn_ds_sources_t;
 
 struct rn_ds_dispatcher_t {
   const rn_env_t* env;
   rn_allocator_t allocator;
   rn_loop_t* loop;
-  rn_pool_t* pool;  // calls run on it
+  rn_pool_t* pool;    // calls run on it
+  rn_pool_t* graphs;  // ops of datasets run from it
   rn_arena_t arena;
   rn_pb_data_experimental_DispatcherConfig_t config;  // in |arena|
   rn_timer_t tick;
@@ -51,7 +50,7 @@ struct rn_ds_dispatcher_t {
   RN_VEC(rn_ds_stored_t) stored;
   RN_VEC(rn_ds_removal_t) removals;
   RN_VEC(rn_ds_link_t) links;
-  RN_VEC(rn_ds_sources_t) sources;
+  RN_VEC(rn_ds_sources_t*) sources;  // Owned
   RN_VEC(rn_str_t) addresses;  // of the config, with the ports that workers turned out to have
 };
 
@@ -70,9 +69,15 @@ void rn_ds_send_task(rn_ds_dispatcher_t* self, const rn_ds_task_t* task);
 RN_MUST_USE rn_status_t rn_ds_create_task(rn_ds_dispatcher_t* self, rn_ds_iteration_t* iteration,
                                           rn_ds_worker_t* worker, bool is_pending,
                                           rn_ds_task_t** out);
-// The sources of splits of an iteration, made if need be.
-RN_MUST_USE rn_status_t rn_ds_splits_of(rn_ds_dispatcher_t* self, int64_t iteration_id,
-                                        rn_str_t dataset_id, rn_ds_splits_t** out);
+// The splits of a repetition of |job|. Unless they are there, sets |*out_is_deferred|: they are
+// made now, and then |call| is handled again, from its beginning; or it gets the error.
+RN_MUST_USE rn_status_t rn_ds_splits_of(rn_ds_dispatcher_t* self, const rn_ds_job_t* job,
+                                        int64_t repetition, rn_rpc_in_t* call,
+                                        bool* out_is_deferred, rn_ds_splits_t** out);
+void rn_ds_drop_splits(rn_ds_dispatcher_t* self, const rn_ds_iteration_t* iteration);
+// Cancels the making of splits that no client waits for any more, or of all.
+void rn_ds_stop_splits(rn_ds_dispatcher_t* self, bool is_all);
+void rn_ds_free_splits(rn_ds_dispatcher_t* self);  // when nothing runs any more
 // FAILED_PRECONDITION if the config lists workers and |address| is none of them.
 RN_MUST_USE rn_status_t rn_ds_admit_worker(rn_ds_dispatcher_t* self, rn_str_t address);
 // Its place in the config's list.

@@ -86,14 +86,12 @@ RN_DS_METHOD(get_or_create_job) {
 }
 
 static rn_status_t create_iteration(rn_ds_dispatcher_t* self, const rn_ds_job_t* job,
-                                    int64_t repetition, rn_ds_iteration_t** out) {
-  rn_pb_data_CreateIterationUpdate_t create = {
-      .iteration_id = self->state.next_iteration, .job_id = job->id, .repetition = repetition};
-  if (job->policy == rn_pb_data_ProcessingModeDef_DYNAMIC) {
-    rn_ds_splits_t* splits = NULL;
-    RN_RETURN_IF_ERROR(rn_ds_splits_of(self, create.iteration_id, job->dataset_id, &splits));
-    create.num_split_providers = rn_ds_splits_count(splits);
-  }
+                                    int64_t repetition, int64_t split_sources,
+                                    rn_ds_iteration_t** out) {
+  rn_pb_data_CreateIterationUpdate_t create = {.iteration_id = self->state.next_iteration,
+                                               .job_id = job->id,
+                                               .repetition = repetition,
+                                               .num_split_providers = split_sources};
   rn_pb_data_Update_t update = {.update_type_case = rn_pb_data_Update_create_iteration_field,
                                 .create_iteration = &create};
   RN_RETURN_IF_ERROR(rn_ds_change(self, &update));
@@ -114,8 +112,15 @@ RN_DS_METHOD(get_or_create_iteration) {
   const rn_ds_job_t* job = rn_ds_find_job(&self->state, request->job_id);
   if (!job) return rn_not_found("Job with id %lld not found", (long long)request->job_id);
   rn_ds_iteration_t* iteration = rn_ds_find_repetition(&self->state, job, request->repetition);
-  if (!iteration || iteration->is_collected)
-    RN_RETURN_IF_ERROR(create_iteration(self, job, request->repetition, &iteration));
+  if (!iteration || iteration->is_collected) {
+    rn_ds_splits_t* splits = NULL;
+    if (job->policy == rn_pb_data_ProcessingModeDef_DYNAMIC)
+      RN_RETURN_IF_ERROR(
+          rn_ds_splits_of(self, job, request->repetition, call, out_is_deferred, &splits));
+    if (*out_is_deferred) return RN_OK;
+    RN_RETURN_IF_ERROR(create_iteration(self, job, request->repetition,
+                                        splits ? rn_ds_splits_count(splits) : 0, &iteration));
+  }
   rn_pb_data_GetOrCreateIterationResponse_t response = {.iteration_client_id =
                                                             self->state.next_client};
   rn_pb_data_AcquireIterationClientUpdate_t acquire = {

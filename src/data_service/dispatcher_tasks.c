@@ -44,7 +44,9 @@ RN_DS_METHOD(get_split) {
     return RN_OK;
   }
   rn_ds_splits_t* splits = NULL;
-  RN_RETURN_IF_ERROR(rn_ds_splits_of(self, iteration->id, iteration->job->dataset_id, &splits));
+  RN_RETURN_IF_ERROR(
+      rn_ds_splits_of(self, iteration->job, iteration->repetition, call, out_is_deferred, &splits));
+  if (*out_is_deferred) return RN_OK;
   bool is_new = request->repetition > iteration->repetitions[source];
   int64_t split = 0;
   bool is_there = source < rn_ds_splits_count(splits) &&

@@ -21,13 +21,15 @@ typedef struct ds_visit_t {
   rn_ds_splits_t* splits;
   rn_ds_graph_t* graph;
   rn_session_t* session;
+  rn_cancel_t* cancel;
   RN_VEC(const rn_node_t*) nodes;  // of the sources
 } ds_visit_t;
 
-static rn_status_t fetch_number(rn_session_t* session, rn_edge_t edge, int64_t* out) {
+static rn_status_t fetch_number(const ds_visit_t* visit, rn_edge_t edge, int64_t* out) {
   rn_tensor_t value = {0};
   rn_signature_t step = {.fetches = &edge, .fetch_count = 1};
-  RN_RETURN_IF_ERROR(rn_session_run(session, &step, NULL, &value, NULL));
+  const rn_step_options_t options = {.cancel = visit->cancel};
+  RN_RETURN_IF_ERROR(rn_session_run(visit->session, &step, NULL, &value, &options));
   bool is_number = value.dtype == RN_INT64 && value.count == 1;
   if (is_number) *out = *RN_DATA(&value, const int64_t);
   rn_tensor_clear(&value);
@@ -52,10 +54,10 @@ static rn_status_t read_source(const ds_visit_t* visit, rn_node_t* source, ds_so
                          .input_count = 1};
   RN_RETURN_IF_ERROR(rn_graph_add_unique(visit->graph->graph, &spec, &node));
   number = (rn_edge_t){node, 0};
-  RN_RETURN_IF_ERROR(fetch_number(visit->session, number, &found.count));
+  RN_RETURN_IF_ERROR(fetch_number(visit, number, &found.count));
   if (is_range) {
-    RN_RETURN_IF_ERROR(fetch_number(visit->session, source->inputs[0], &found.start));
-    RN_RETURN_IF_ERROR(fetch_number(visit->session, source->inputs[2], &found.step));
+    RN_RETURN_IF_ERROR(fetch_number(visit, source->inputs[0], &found.start));
+    RN_RETURN_IF_ERROR(fetch_number(visit, source->inputs[2], &found.step));
   }
   *out = found;
   return RN_OK;
@@ -81,7 +83,7 @@ static rn_status_t add_source(void* arg, rn_node_t* source, rn_node_t* user, int
 }
 
 rn_status_t rn_ds_splits_create(const rn_env_t* env, rn_allocator_t allocator, rn_str_t bytes,
-                                rn_ds_splits_t** out) {
+                                rn_cancel_t* cancel, rn_ds_splits_t** out) {
   *out = NULL;
   rn_ds_splits_t* splits = NULL;
   rn_ds_graph_t graph;
@@ -92,7 +94,7 @@ rn_status_t rn_ds_splits_create(const rn_env_t* env, rn_allocator_t allocator, r
     splits->allocator = allocator;
     status = rn_ds_session(&graph, env, allocator, &session);
   }
-  ds_visit_t visit = {.splits = splits, .graph = &graph, .session = session};
+  ds_visit_t visit = {.splits = splits, .graph = &graph, .session = session, .cancel = cancel};
   if (rn_ok(status)) status = rn_ds_graph_sources(&graph, add_source, &visit);
   rn_vec_free(&visit.nodes, allocator);
   rn_session_destroy(session);

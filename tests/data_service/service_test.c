@@ -225,6 +225,12 @@ SERVICE_TEST(a_worker_whose_task_the_dispatcher_has_forgotten) {
 }
 
 // A dataset that is made of a queue's element, which never comes.
+#define ENDLESS                                                                                \
+  NUMBERS("3")                                                                                 \
+  "node { name: 'queue' op: 'FIFOQueueV2' attr { key: 'component_types' value { list { type: " \
+  "DT_INT64 } } } } node { name: 'taken' op: 'QueueDequeueV2' input: 'queue' attr { key: "     \
+  "'component_types' value { list { type: DT_INT64 } } } } " RANGE("taken") RETURN("range:0")
+
 SERVICE_TEST(a_worker_stops_while_it_makes_a_dataset) {
   cluster_t cluster;
   rn_strbuf_t request, out;
@@ -232,20 +238,56 @@ SERVICE_TEST(a_worker_stops_while_it_makes_a_dataset) {
   rn_strbuf_init(&request, memory());
   rn_strbuf_init(&out, memory());
   cluster_open(&cluster, 0, 0);
-  snprintf(
-      text, sizeof text,
-      "task { dataset_def { graph { " NUMBERS("3")
-      "node { name: 'queue' op: 'FIFOQueueV2' attr { key: 'component_types' value { list { type: "
-      "DT_INT64 } } } } node { name: 'taken' op: 'QueueDequeueV2' input: 'queue' attr { key: "
-      "'component_types' value { list { type: DT_INT64 } } } } " RANGE("taken") RETURN(
-          "range:0") "} } task_id: 7 iteration_id: 1 worker_address: '%s' }",
-      cluster.worker_address);
+  snprintf(text, sizeof text,
+           "task { dataset_def { graph { " ENDLESS
+           "} } task_id: 7 iteration_id: 1 worker_address: '%s' }",
+           cluster.worker_address);
   OK(CALL(&cluster, WORKER, ProcessTask, text, &out));
   rn_pb_put_uint(&request, rn_pb_data_GetElementRequest_task_id_field, 7);
   FAILS(rn_ds_ask(cluster.to_worker, cluster.loop, memory(), WORKER "GetElement",
                   rn_strbuf_view(&request), SECOND / 2, NULL, &out),
         DEADLINE_EXCEEDED);
   rn_strbuf_clear(&request);
+  rn_strbuf_clear(&out);
+  cluster_close(&cluster);
+}
+
+// Calls for the splits of an endless dataset wait; others do not, not even those for other splits,
+// once the clients of the first have gone; and the dispatcher stops.
+SERVICE_TEST(a_dispatcher_that_waits_for_a_graph_answers_others) {
+  cluster_t cluster;
+  rn_strbuf_t out, request;
+  char text[256];
+  rn_strbuf_init(&out, memory());
+  rn_strbuf_init(&request, memory());
+  cluster_open(&cluster, 0, 0);
+  OK(CALL(&cluster, DISPATCHER, GetOrRegisterDataset,
+          "dataset_id: 'endless' dataset { graph { " ENDLESS "} }", &out));
+  OK(CALL(&cluster, DISPATCHER, GetOrRegisterDataset,
+          "dataset_id: 'd' dataset { graph { " NUMBERS("3") RANGE("count") RETURN("range:0") "} }",
+          &out));
+  rn_strbuf_clear(&out);
+  for (int i = 0; i < 10; ++i) {
+    long long job = number_of(
+        CALL(&cluster, DISPATCHER, GetOrCreateJob,
+             "dataset_id: 'endless' processing_mode_def { sharding_policy: DYNAMIC }", &out),
+        &out, rn_pb_data_GetOrCreateJobResponse_job_id_field);
+    rn_pb_put_uint(&request, rn_pb_data_GetOrCreateIterationRequest_job_id_field, (uint64_t)job);
+    FAILS(
+        rn_ds_ask(cluster.to_dispatcher, cluster.loop, memory(), DISPATCHER "GetOrCreateIteration",
+                  rn_strbuf_view(&request), SECOND / 10, NULL, &out),
+        DEADLINE_EXCEEDED);
+    rn_strbuf_clear(&request);
+    rn_strbuf_clear(&out);
+  }
+  int64_t begin = now();
+  long long job =
+      number_of(CALL(&cluster, DISPATCHER, GetOrCreateJob,
+                     "dataset_id: 'd' processing_mode_def { sharding_policy: DYNAMIC }", &out),
+                &out, rn_pb_data_GetOrCreateJobResponse_job_id_field);
+  cr_assert_lt(now() - begin, SECOND / 2);
+  snprintf(text, sizeof text, "job_id: %lld", job);
+  OK(CALL(&cluster, DISPATCHER, GetOrCreateIteration, text, &out));
   rn_strbuf_clear(&out);
   cluster_close(&cluster);
 }
