@@ -47,7 +47,7 @@ rn_status_t rn_device_copy(rn_device_t* device, const rn_tensor_t* source, rn_te
 rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* out) {
   if (device->is_host) return rn_tensor_copy(source, device->allocator, out);
   RN_RETURN_IF_ERROR(
-      rn_tensor_create(device->allocator, source->dtype, rn_tensor_shape(source), out));
+      rn_tensor_create(device->kernel_memory, source->dtype, rn_tensor_shape(source), out));
   rn_status_t status = device->vtable->copy(device, source, out);
   if (!rn_ok(status)) rn_tensor_clear(out);
   return status;

@@ -72,6 +72,7 @@ typedef struct rn_device_vtable_t {
   // between begin and end is recorded instead of run, with its arguments and addresses as they are.
   // Only the host's side of feeds and fetches may move between replays: the recording keeps the
   // pointers to these tensors, whose sizes stay the same, and reads their |data| in each replay.
+  // What is copied to the device by copy_from_host is copied as it was.
   // End is called after every begin that succeeded; |*out| is NULL if nothing was issued. Replay
   // issues the work of a recording; await returns when it has ended and the fetches have arrived.
   // One replay is awaited before the next. A thread records on one device at a time.

@@ -118,6 +118,14 @@ static bool takes_variants_only(const rn_kernel_def_t* row) {
   return row->types[0].attr && row->types[0].types == UINT64_C(1) << RN_VARIANT;
 }
 
+// Whether the kernel does the same in every step in which the host's arguments are the same.
+static bool repeats(const rn_part_row_t* how, const rn_kernel_def_t* cpu) {
+  const rn_op_def_t* op = rn_op_find(rn_str(cpu->op));
+  if (how->of_step) return true;
+  if (!op || how->on_host || how->moves || how->allocates) return false;
+  return !(op->flags & RN_OP_STATEFUL) && cpu->compute && !(cpu->flags & RN_KERNEL_KEEPS_INPUTS);
+}
+
 static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_row_t* how,
                                   const rn_kernel_def_t* cpu) {
   rn_kernel_def_t* row = NULL;
@@ -139,6 +147,7 @@ static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_ro
     if (is_light) row->flags |= RN_KERNEL_REPLAYS;  // it issues nothing
   }
   if (how->moves) row->flags |= RN_KERNEL_REPLAYS;
+  if (repeats(how, cpu)) row->flags |= RN_KERNEL_REPEATS;
   if (how->moves || how->is_plain) limit_to_plain(row);
   return rn_kernel_register(row);
 }

@@ -48,6 +48,7 @@ typedef struct rn_part_row_t {
   bool on_host;              // all arguments are in host memory
   bool on_request;           // see RN_PRIORITY_ON_REQUEST
   bool allocates;            // other memory in each call, so that its work cannot be replayed
+  bool of_step;              // what it keeps ends with the step: see RN_KERNEL_REPEATS
   const char* int32_attr;    // not NULL: for int32 values of this attribute, all in host memory
   const char* host_args[6];  // otherwise: arguments in host memory
 } rn_part_row_t;

@@ -351,7 +351,10 @@ static rn_status_t compile(rn_compile_t* c) {
   RN_RETURN_IF_ERROR(make_slots(c));
   RN_RETURN_IF_ERROR(rn_compile_tasks(c));
   RN_RETURN_IF_ERROR(emit(c));
-  if (c->plan->has_frames) return rn_compile_frames(c);
+  if (c->plan->has_frames) {
+    RN_RETURN_IF_ERROR(rn_compile_frames(c));
+    return c->options->device->is_host ? RN_OK : rn_compile_segments(c);
+  }
   RN_RETURN_IF_ERROR(rn_compile_lifetimes(c));
   RN_RETURN_IF_ERROR(rn_compile_memory(c));
   RN_RETURN_IF_ERROR(rn_compile_releases(c));

@@ -268,8 +268,10 @@ static rn_status_t describe_iterations(frames_t* f) {
       int32_t local = plan->slot_local[slot];
       def->slots[local] = slot;
       def->offsets[local] = SIZE_MAX;
-      // A fetched value counts one reader that never runs; within a loop it is copied at once.
-      bool stays = c->is_fetched[slot] && f->frame[index] == 0;
+      // A fetched value counts one reader that never runs; within a loop it is copied at once. So
+      // does a feed, which a replay of the step reads again.
+      bool stays =
+          (c->is_fetched[slot] || plan->slots[slot].kind == RN_SLOT_FEED) && f->frame[index] == 0;
       def->readers[local] = plan->slots[slot].readers + (stays ? 1 : 0);
       if (!has_own_memory(c, slot, node->shapes[o])) continue;
       RN_RETURN_IF_ERROR(

@@ -495,6 +495,8 @@ rn_status_t rn_frames_start(rn_state_t* state) {
   rn_plan_t* plan = state->plan;
   if (!state->frames) RN_RETURN_IF_ERROR(frames_create(state));
   rn_frames_t* frames = state->frames;
+  frames->is_begun = false;
+  frames->work = 0;
   RN_RETURN_IF_ERROR(new_frame(frames, 0, NULL, &frames->root));
   rn_iteration_t* it = frames->root->first;
   for (int32_t s = 0; s < plan->slot_count; ++s) {

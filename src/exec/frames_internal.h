@@ -5,6 +5,7 @@
 
 #include "exec/execution.h"
 #include "exec/frames.h"
+#include "exec/recorded.h"
 
 typedef struct rn_iteration_t rn_iteration_t;
 typedef struct rn_frame_t rn_frame_t;
@@ -91,6 +92,9 @@ struct rn_frames_t {
   // Instructions outside of all loops that Exits have made ready. They run after the rest of their
   // loop, which then holds no values that an update would have to copy.
   RN_VEC(rn_ready_t) behind;
+  bool is_begun;            // something has run
+  int32_t work;             // instructions that have issued work
+  rn_recorded_t* recorded;  // not NULL: what notes the variables that are used; see record.h
   rn_iteration_t** free_iterations;  // by frame definition
   rn_frame_t* free_frames;
 };

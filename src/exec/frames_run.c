@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "exec/frames_internal.h"
+#include "exec/record.h"
 #include "exec/trace_device.h"
 
 // Shares input |i|, or the value of the variable that it refers to if a value is needed.
@@ -147,11 +148,23 @@ static rn_status_t compute_carefully(rn_frames_t* frames, rn_iteration_t* it,
 
 #define FEW_INPUTS 8
 
+// Notes the variables that an instruction of a recorded step uses.
+static __attribute__((noinline)) rn_status_t note_inputs(rn_frames_t* frames, rn_iteration_t* it,
+                                                         const rn_instr_t* instr) {
+  for (int32_t i = 0; i < instr->input_count; ++i)
+    RN_RETURN_IF_ERROR(rn_recorded_note_input(frames->recorded, frames->state->plan, instr,
+                                              rn_frames_input(frames, it, instr, i)));
+  return RN_OK;
+}
+
 static rn_status_t compute(rn_frames_t* frames, rn_iteration_t* it, int32_t number, bool is_dead) {
   rn_execution_t* execution = frames->state->execution;
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
   rn_kernel_ctx_t ctx;
   init_context(frames, it, number, is_dead, &ctx);
+  frames->work += (rn_instr_flags(instr) & RN_KERNEL_ISSUES) != 0;
+  if (__builtin_expect(frames->recorded != NULL, 0))
+    RN_RETURN_IF_ERROR(note_inputs(frames, it, instr));
   bool is_traced = execution->run->stats != NULL;
   int64_t start = is_traced ? rn_execution_start_ns(execution) : 0;
   rn_status_t status;
@@ -281,9 +294,10 @@ static __attribute__((noinline)) bool take_behind(rn_frames_t* frames) {
   return true;
 }
 
-// The driver: finishes completed kernels and runs ready instructions.
-static void drive(rn_frames_t* frames) {
-  rn_execution_t* execution = frames->state->execution;
+// Finishes completed kernels and runs ready instructions.
+static void run_ready(rn_state_t* state) {
+  rn_frames_t* frames = state->frames;
+  rn_execution_t* execution = state->execution;
   land_all(frames);
   bool is_watched = execution->run->deadline_ns != 0;
   const rn_cancel_t* cancel = execution->run->step->cancel;
@@ -299,6 +313,17 @@ static void drive(rn_frames_t* frames) {
     rn_status_t status = run_one(frames, &item);
     if (!rn_ok(status)) rn_execution_fail(execution, status);
   }
+}
+
+// The driver. A step that may be recorded has nothing that waits, so it runs in one go.
+static void drive(rn_frames_t* frames) {
+  rn_state_t* state = frames->state;
+  bool may_record = state->plan->segment_count > 0 && !frames->is_begun;
+  frames->is_begun = true;
+  if (may_record)
+    rn_execution_fail(state->execution, rn_whole_step_run(state, run_ready));
+  else
+    run_ready(state);
 }
 
 bool rn_frames_has_work_locked(const rn_state_t* state) {

@@ -118,7 +118,8 @@ typedef struct rn_task_t {
   int32_t pending;                           // tasks it waits for
 } rn_task_t;
 
-// Instructions whose work the device may record and replay; see record.h.
+// Instructions whose work the device may record and replay; all of them in a plan with loops or
+// conditionals. See record.h.
 typedef struct rn_segment_t {
   int32_t first_instr, instr_count;
 } rn_segment_t;
@@ -220,6 +221,7 @@ struct rn_plan_t {
   int32_t* async_tasks;  // the task of each asynchronous instruction
   int32_t feed_count;
   int32_t* feed_slots;  // slot of each feed; RN_NO_SLOT: this part does not need it
+  bool* guards;         // by feed, in a recorded plan with frames: the host reads its value
   int32_t fetch_count;
   int32_t* fetch_slots;          // slot of each fetch; RN_NO_SLOT: another part has it
   rn_str_t* names;               // by instruction

@@ -12,20 +12,10 @@
 #define RUNNEL_EXEC_RECORD_H_
 
 #include "exec/compile.h"
-#include "exec/state.h"
+#include "exec/recorded.h"
 
 // Finds the segments of a plan, after its memory is planned.
 RN_MUST_USE rn_status_t rn_compile_segments(rn_compile_t* c);
-
-// What a state has recorded of one segment.
-typedef struct rn_recorded_t {
-  rn_recording_t* recording;  // Owned; NULL: not recorded yet
-  int32_t runs;               // that were not replays
-  bool is_awaited;            // this step replayed it and must await the end
-  bool is_spent;              // it fits no other step
-  RN_VEC(struct rn_recorded_slot_t) slots;
-  RN_VEC(struct rn_recorded_variable_t) variables;
-} rn_recorded_t;
 
 // Runs instructions one by one: executor.c's loop.
 typedef rn_status_t (*rn_run_range_t)(rn_execution_t* execution, rn_state_t* state, int32_t first,
@@ -36,7 +26,18 @@ RN_MUST_USE rn_status_t rn_segment_run(rn_execution_t* execution, rn_state_t* st
 // Waits for the segments that the step replayed; their fetches have then arrived. If the step was
 // one thread's and the last work that it issued was a replay, all of it has ended.
 RN_MUST_USE rn_status_t rn_segments_await(rn_state_t* state);
-// Frees what was recorded.
-void rn_recorded_clear(rn_recorded_t* recorded, rn_plan_t* plan);
+
+// record_step.c: a plan with loops or conditionals is one segment or none. What its instructions do
+// follows from the step's feeds: those that kernels read on the host are guards, which must have
+// the same values for a replay. So the host's part of a step, such as counters, conditions and what
+// is put into TensorArrays, runs while the step is recorded, and a loop is recorded turn by turn.
+
+// Makes the whole plan a segment if it can be recorded.
+RN_MUST_USE rn_status_t rn_compile_whole_step(rn_compile_t* c);
+// Runs what is ready in the state's frames until nothing is, for the first time in this step.
+typedef void (*rn_run_ready_t)(rn_state_t* state);
+// Runs the step of a plan that is one segment, which no other thread works on, by the shortest way.
+// |run| keeps its errors.
+RN_MUST_USE rn_status_t rn_whole_step_run(rn_state_t* state, rn_run_ready_t run);
 
 #endif  // RUNNEL_EXEC_RECORD_H_

@@ -42,6 +42,11 @@ enum {
   RN_KERNEL_REPLAYS = 1 << 6 | RN_KERNEL_ISSUES,
   // All arguments are in host memory on any device.
   RN_KERNEL_ON_HOST = 1 << 7,
+  // Touches no bytes of the device but by copies that it issues. What it does follows from the
+  // values of its arguments in host memory, from the shapes of the others, and from earlier calls
+  // of the step: it may keep values in containers that end with the step. So a step that the device
+  // replays as a whole leaves it out.
+  RN_KERNEL_REPEATS = 1 << 8,
 };
 
 // Identifies an elementwise operation that can be fused; see kernels/cpu/vector.h.

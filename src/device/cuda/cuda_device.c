@@ -138,17 +138,22 @@ static rn_status_t issue_out(cuda_device_t* gpu, const rn_tensor_t* source, rn_t
   return RN_CARD(card, cuMemcpyDtoHAsync_v2, target->data, from, size, card->stream);
 }
 
-// The driver has read a few bytes, or those that are not page-locked, when the call returns.
+// The driver has read a few bytes, or those that are not page-locked, when the call returns. A feed
+// goes into memory that is free, unless that was allocated just now: unfinished work may have used
+// it.
 static rn_status_t issue_in(cuda_device_t* gpu, const rn_tensor_t* source, rn_tensor_t* target,
-                            bool is_free) {
+                            bool is_feed) {
   rn_cuda_card_t* card = gpu->card;
   size_t size = rn_tensor_bytes(source);
   CUdeviceptr to = (CUdeviceptr)(uintptr_t)target->data;
   if (size == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
-  if (rn_cuda_is_recording(card)) return rn_cuda_record_port(source, to, false);
+  if (rn_cuda_is_recording(card))
+    return is_feed ? rn_cuda_record_port(source, to, false)
+                   : rn_cuda_record_bytes(source->data, size, to);
   if (size >= RN_CUDA_LARGE_COPY)
-    return rn_cuda_copy_in(card->copies, gpu->env->pool, to, source->data, size, is_free);
+    return rn_cuda_copy_in(card->copies, gpu->env->pool, to, source->data, size,
+                           is_feed && !target->buffer);
   return RN_CARD(card, cuMemcpyHtoDAsync_v2, to, source->data, size, card->stream);
 }
 
@@ -164,10 +169,9 @@ static void cuda_from_host(rn_device_t* device, const rn_tensor_t* source, rn_te
   end_copy(gpu, target, issue_in(gpu, source, target, false), done, arg);
 }
 
-// A target with a buffer of its own was allocated just now: unfinished work may have used it.
 static void cuda_feed(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {
   cuda_device_t* gpu = (cuda_device_t*)device;
-  note(gpu, issue_in(gpu, source, target, !target->buffer));
+  note(gpu, issue_in(gpu, source, target, true));
 }
 
 static void cuda_fetch(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {

@@ -189,6 +189,13 @@ rn_status_t rn_cuda_record_port(const rn_tensor_t* tensor, CUdeviceptr address, 
   return issue_port(current, &port, address);
 }
 
+rn_status_t rn_cuda_record_bytes(const void* bytes, size_t size, CUdeviceptr address) {
+  recorded_port_t port = {.size = size};
+  RN_RETURN_IF_ERROR(stage(current, size, &port.staged));
+  memcpy(port.staged, bytes, size);
+  return issue_port(current, &port, address);
+}
+
 // Life.
 
 static void destroy(rn_recording_t* recording) {

@@ -30,6 +30,8 @@ bool rn_cuda_is_recording(const rn_cuda_card_t* card);
 // on the card, or |is_fetch| the other way.
 RN_MUST_USE rn_status_t rn_cuda_record_port(const rn_tensor_t* tensor, CUdeviceptr address,
                                             bool is_fetch);
+// Adds a copy of |bytes|, as they are now, to |address|.
+RN_MUST_USE rn_status_t rn_cuda_record_bytes(const void* bytes, size_t size, CUdeviceptr address);
 
 // The card's memory for kernels: of the recording, if the calling thread records.
 rn_allocator_t rn_cuda_kernel_memory(rn_cuda_card_t* card);

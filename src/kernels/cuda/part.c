@@ -19,18 +19,23 @@ static const rn_part_row_t shared[] = {
 #define MOVES(op_, ...) {.op = #op_, .moves = true, .host_args = {__VA_ARGS__}},
 #define PLAIN(op_, ...) {.op = #op_, .is_plain = true, .host_args = {__VA_ARGS__}},
 #define SCRATCH(op_, ...) \
-  {.op = #op_, .is_plain = true, .allocates = true, .host_args = {__VA_ARGS__}},
+  {.op = #op_, .is_plain = true, .allocates = true, .of_step = true, .host_args = {__VA_ARGS__}},
+#define LISTS(op_, ...) \
+  {.op = #op_, .allocates = true, .of_step = true, .host_args = {__VA_ARGS__}},
 #define HOLDS(op_, ...) {.op = #op_, .allocates = true, .host_args = {__VA_ARGS__}},
-#define VARIANT(op_) {.op = #op_, .is_variant = true, .allocates = true},
+#define VARIANT(op_) {.op = #op_, .is_variant = true, .allocates = true, .of_step = true},
 #define HOST(op_) {.op = #op_, .on_host = true},
 #define ON_REQUEST(op_) {.op = #op_, .on_host = true, .on_request = true},
 #define INT32(op_, attr) {.op = #op_, .int32_attr = attr},
+#define INT32_SCRATCH(op_, attr) {.op = #op_, .int32_attr = attr, .of_step = true},
 #include "kernels/cuda/shared_rows.def"
+#undef INT32_SCRATCH
 #undef INT32
 #undef ON_REQUEST
 #undef HOST
 #undef VARIANT
 #undef HOLDS
+#undef LISTS
 #undef SCRATCH
 #undef PLAIN
 #undef MOVES

@@ -1,0 +1,196 @@
+// Recorded steps of plans with loops and conditionals: see record.h.
+#include "exec/frames_internal.h"
+#include "exec/record.h"
+
+// A step that issues more is not recorded: every piece of work takes memory as long as the
+// recording lives.
+#define MOST_WORK 32768
+// Larger feeds and fetches are faster without the copy that a recording makes of them.
+#define MOST_COPIED ((size_t)4 << 20)
+// Comparing larger feeds would take as long as the step.
+#define MOST_COMPARED ((size_t)64 << 10)
+
+// Whether a move brings a feed to the device, or something that the host computes, or gives the
+// client a value.
+static bool may_move(const rn_compile_t* c, int32_t n) {
+  const rn_plan_t* plan = c->plan;
+  const rn_instr_t* instr = &plan->instrs[n];
+  const rn_ir_node_t* node = rn_compile_node(c, c->node_of[n]);
+  if (rn_instr_is_move(instr, false))
+    return rn_ir_flag(node, "waits") ||
+           (instr->frame == 0 &&
+            plan->slots[plan->inputs[instr->first_input]].kind == RN_SLOT_FEED);
+  return !rn_ir_flag(node, "waits") && instr->frame == 0 && c->is_fetched[instr->first_output];
+}
+
+// Whether the client gets an output that is in the device's memory.
+static bool is_fetched_there(const rn_compile_t* c, const rn_instr_t* instr) {
+  for (int32_t o = 0; o < instr->output_count; ++o)
+    if (c->is_fetched[instr->first_output + o] &&
+        (!instr->kernel || !instr->kernel->output_is_host[o]))
+      return true;
+  return false;
+}
+
+static bool takes_references(const rn_compile_t* c, const rn_instr_t* instr) {
+  const rn_plan_t* plan = c->plan;
+  for (int32_t i = 0; i < instr->input_count; ++i)
+    if (rn_dtype_is_ref(plan->slots[plan->inputs[instr->first_input + i]].dtype)) return true;
+  return false;
+}
+
+static bool may_record(const rn_compile_t* c, int32_t n) {
+  const rn_instr_t* instr = &c->plan->instrs[n];
+  if (instr->async >= 0 || instr->has_loop_fetch || is_fetched_there(c, instr)) return false;
+  if (!instr->kernel) return true;  // control flow, a constant or a no-op
+  if (rn_instr_is_move(instr, false) || rn_instr_is_move(instr, true)) return may_move(c, n);
+  uint32_t flags = rn_instr_flags(instr);
+  if ((flags & RN_KERNEL_REPLAYS) == RN_KERNEL_REPLAYS) return !(flags & RN_KERNEL_KEEPS_INPUTS);
+  return flags & RN_KERNEL_REPEATS && !takes_references(c, instr);
+}
+
+// Whether something other than a move reads a feed: its value then decides what the step does.
+static bool is_guard(const rn_plan_t* plan, int32_t slot) {
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    const rn_instr_t* instr = &plan->instrs[n];
+    for (int32_t i = 0; i < instr->input_count; ++i)
+      if (plan->inputs[instr->first_input + i] == slot && !rn_instr_is_move(instr, false))
+        return true;
+  }
+  return false;
+}
+
+rn_status_t rn_compile_whole_step(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  for (int32_t n = 0; n < plan->instr_count; ++n)
+    if (!may_record(c, n)) return RN_OK;
+  for (int32_t i = 0; i < plan->feed_count; ++i)
+    if (plan->feed_slots[i] != RN_NO_SLOT &&
+        !rn_dtype_is_plain(plan->slots[plan->feed_slots[i]].dtype))
+      return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&plan->arena, &plan->segments));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->feed_count + 1, &plan->guards));
+  for (int32_t i = 0; i < plan->feed_count; ++i)
+    plan->guards[i] = plan->feed_slots[i] != RN_NO_SLOT && is_guard(plan, plan->feed_slots[i]);
+  plan->segments[0] = (rn_segment_t){0, plan->instr_count};
+  plan->segment_count = 1;
+  return RN_OK;
+}
+
+// Notes the feeds of this step, and whether they are small enough for a recording.
+static rn_status_t note_feeds(rn_state_t* state, rn_recorded_t* recorded) {
+  rn_plan_t* plan = state->plan;
+  recorded->may_record = true;
+  for (int32_t i = 0; i < plan->feed_count; ++i) {
+    int32_t slot = plan->feed_slots[i];
+    if (slot == RN_NO_SLOT) continue;
+    const rn_tensor_t* value = rn_frames_value(state, slot);
+    rn_recorded_slot_t noted = {.slot = slot,
+                                .kind = plan->guards[i] ? RN_RECORDED_GUARD : RN_RECORDED_FEED};
+    size_t size = rn_tensor_bytes(value);
+    if (size > (plan->guards[i] ? MOST_COMPARED : MOST_COPIED)) {
+      recorded->may_record = false;
+      return RN_OK;
+    }
+    RN_RETURN_IF_ERROR(plan->guards[i]
+                           ? rn_tensor_copy(value, plan->host->allocator, &noted.kept)
+                           : rn_tensor_init(&noted.kept, value->dtype, rn_tensor_shape(value)));
+    RN_RETURN_IF_ERROR(rn_recorded_add(recorded, plan, noted));
+  }
+  return RN_OK;
+}
+
+// Whether a step whose fetches have arrived is small enough for a recording.
+static bool is_small(rn_state_t* state) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t i = 0; i < plan->fetch_count; ++i) {
+    int32_t slot = plan->fetch_slots[i];
+    if (slot == RN_NO_SLOT) continue;
+    const rn_tensor_t* value = rn_frames_value(state, slot);
+    if (!value->is_ref && rn_dtype_is_plain(value->dtype) && rn_tensor_bytes(value) > MOST_COPIED)
+      return false;
+  }
+  return state->frames->work <= MOST_WORK;
+}
+
+static rn_status_t keep_outputs(rn_state_t* state, rn_recorded_t* recorded) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t i = 0; i < plan->fetch_count; ++i) {
+    int32_t slot = plan->fetch_slots[i];
+    bool is_repeated = false;
+    for (int32_t k = 0; k < i; ++k) is_repeated |= plan->fetch_slots[k] == slot;
+    if (slot == RN_NO_SLOT || is_repeated || plan->slots[slot].producer < 0) continue;
+    if (!rn_tensor_is_set(rn_frames_value(state, slot)))
+      return rn_invalid_argument("Retval[%d] does not have value", i);
+    RN_RETURN_IF_ERROR(rn_recorded_keep_output(recorded, state, slot));
+  }
+  return RN_OK;
+}
+
+// An error of the step as a whole names its first node.
+static rn_status_t name_error(const rn_state_t* state, rn_status_t status) {
+  return rn_ok(status) ? status : rn_execution_node_error(state->plan, 0, status);
+}
+
+// Runs the step once more, with its work recorded. What its containers hold goes with the step, and
+// must be given back to the recording before that ends.
+static rn_status_t record(rn_state_t* state, rn_recorded_t* recorded, rn_run_ready_t run) {
+  rn_device_t* device = state->plan->device;
+  rn_execution_t* execution = state->execution;
+  RN_RETURN_IF_ERROR(name_error(state, device->vtable->record_begin(device)));
+  state->frames->recorded = recorded;
+  run(state);
+  state->frames->recorded = NULL;
+  rn_resources_t* held = execution->run->step->step_resources;
+  if (held) rn_resources_clear(held, RN_STR(""));
+  rn_status_t status = name_error(state, device->vtable->record_end(device, &recorded->recording));
+  if (execution->is_failed) {  // stopped on the way, so that some work is missing
+    rn_recorded_forget(recorded, state->plan);
+    return status;
+  }
+  if (rn_ok(status)) status = keep_outputs(state, recorded);
+  if (rn_ok(status) && recorded->recording)
+    status = name_error(state, rn_recorded_issue(state, recorded));
+  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) recorded->runs = RN_MOST_RUNS;
+  if (!rn_ok(status)) rn_recorded_forget(recorded, state->plan);
+  recorded->is_spent = rn_recorded_has_moved_variables(recorded);
+  return status;
+}
+
+// Runs the step as it is and notes whether the next one may be recorded.
+static rn_status_t run_and_note(rn_state_t* state, rn_recorded_t* recorded, rn_run_ready_t run) {
+  rn_recorded_forget(recorded, state->plan);
+  rn_status_t status = recorded->runs < RN_MOST_RUNS ? note_feeds(state, recorded) : RN_OK;
+  if (rn_ok(status)) run(state);
+  bool is_failed = !rn_ok(status) || state->execution->is_failed;
+  if (is_failed || !is_small(state)) rn_recorded_forget(recorded, state->plan);
+  return status;
+}
+
+// Whether steps like this one can be recorded at all: it may have to stop on the way, or its
+// containers may be those of other plans, too.
+static bool is_whole(const rn_run_t* run) {
+  return run->plan_count == 1 && run->step->call_depth == 0 && !run->deadline_ns && !run->stats;
+}
+
+rn_status_t rn_whole_step_run(rn_state_t* state, rn_run_ready_t run) {
+  rn_recorded_t* recorded = &state->recorded[0];
+  if (!is_whole(state->execution->run)) {
+    run(state);
+    return RN_OK;
+  }
+  bool is_known = recorded->may_record && rn_recorded_takes(recorded, state);
+  if (is_known && recorded->recording && rn_recorded_fits(recorded, state)) {
+    rn_status_t status = rn_recorded_replay(state, recorded);
+    if (rn_status_code(status) != RN_CODE_ABORTED) {
+      state->frames->ready.count = 0;
+      return status;
+    }
+    rn_status_free(status);
+  }
+  recorded->runs += recorded->runs < RN_MOST_RUNS;
+  if (!is_known || recorded->runs == RN_MOST_RUNS) return run_and_note(state, recorded, run);
+  rn_recorded_forget(recorded, state->plan);
+  RN_RETURN_IF_ERROR(note_feeds(state, recorded));
+  return record(state, recorded, run);
+}
