@@ -16,7 +16,6 @@ import importlib.machinery
 import importlib.util
 import json
 import os
-import re
 import runpy
 import signal
 import sys
@@ -33,7 +32,7 @@ def _record_results(write):
 
     def name_of(test):
         test = getattr(test, "test_case", test)  # a subtest counts for its test
-        return re.sub("0x[0-9a-f]+", "0x", test.id().replace("__main__.", "", 1))  # addresses differ
+        return "%s.%s" % (type(test).__name__, getattr(test, "_testMethodName", test))  # ids contain parameters, with addresses
 
     def watch(method, outcome, reason_of):
         original = getattr(unittest.TestResult, method)
@@ -121,7 +120,7 @@ def _run(arguments):
         sys.path[0] = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python")
         from runnel.alias import finder
         finder.install(True)
-    import tensorflow  # noqa: F401: so that the processes forked here need not
+    importlib.import_module("tensorflow")  # so that the processes forked here need not
     running = {}
     logs = arguments.results + ".logs"
     os.makedirs(logs, exist_ok=True)

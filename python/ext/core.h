@@ -51,12 +51,24 @@ typedef struct rnpy_graph_t {
   bool is_finalized;
 } rnpy_graph_t;
 
+// A line of the program and the calls that led to it. Shared by reference counts, under the
+// interpreter's lock.
+typedef struct rnpy_call_site_t rnpy_call_site_t;
+
+// Returns the calls outside of this package that led here; NULL if there are none, or no memory.
+// The caller owns a reference. Shares what they have in common with |like|, which may be NULL.
+rnpy_call_site_t* rnpy_call_site_now(rnpy_call_site_t* like);
+void rnpy_call_site_release(rnpy_call_site_t* site);
+// Returns (file, line, function) of one place; [the same of all calls, outermost first], [] for
+// NULL.
+PyObject* rnpy_call_site_row(const rnpy_call_site_t* site);
+PyObject* rnpy_call_site_list(const rnpy_call_site_t* site);
+
 typedef struct rnpy_operation_t {
   PyObject_HEAD TF_Operation* oper;
   rnpy_graph_t* graph;
-  PyObject* outputs;  // tuple of Tensor; NULL until first read
-  PyObject* code;     // the code object of the user's line that created it; NULL if unknown
-  int line;
+  PyObject* outputs;       // tuple of Tensor; NULL until first read
+  rnpy_call_site_t* site;  // the user's line that created it; NULL if unknown
   int id;
 } rnpy_operation_t;
 

@@ -5,7 +5,6 @@
 #include "core.h"
 
 #include <ctype.h>
-#include <frameobject.h>
 
 // --- Names
 
@@ -117,29 +116,6 @@ static int map_grow(rnpy_graph_t* graph) {
   return 0;
 }
 
-// The nearest frame outside of this package: the user's line.
-static void note_line(rnpy_operation_t* op) {
-  Py_ssize_t prefix_size;
-  const char* prefix = rnpy.package ? PyUnicode_AsUTF8AndSize(rnpy.package, &prefix_size) : NULL;
-  PyFrameObject* frame = PyEval_GetFrame();
-  Py_XINCREF(frame);
-  while (frame) {
-    PyCodeObject* code = PyFrame_GetCode(frame);
-    const char* file = PyUnicode_AsUTF8(code->co_filename);
-    if (!file) PyErr_Clear();
-    if (file && !(prefix && strncmp(file, prefix, (size_t)prefix_size) == 0)) {
-      op->code = (PyObject*)code;
-      op->line = PyFrame_GetLineNumber(frame);
-      Py_DECREF(frame);
-      return;
-    }
-    Py_DECREF(code);
-    PyFrameObject* back = PyFrame_GetBack(frame);
-    Py_DECREF(frame);
-    frame = back;
-  }
-}
-
 // Creates the object of a node that has none.
 static PyObject* add_object(rnpy_graph_t* graph, TF_Operation* oper) {
   if ((size_t)PyList_GET_SIZE(graph->ops) * 2 >= graph->map_capacity && map_grow(graph) < 0)
@@ -151,7 +127,9 @@ static PyObject* add_object(rnpy_graph_t* graph, TF_Operation* oper) {
   Py_INCREF(graph);
   op->graph = graph;
   op->id = (int)PyList_GET_SIZE(graph->ops);
-  note_line(op);
+  Py_ssize_t count = PyList_GET_SIZE(graph->ops);
+  PyObject* last = count ? PyList_GET_ITEM(graph->ops, count - 1) : NULL;
+  op->site = rnpy_call_site_now(last ? ((rnpy_operation_t*)last)->site : NULL);
   if (PyList_Append(graph->ops, (PyObject*)op) < 0) {
     Py_DECREF(op);
     return NULL;
@@ -467,14 +445,14 @@ static int operation_traverse(rnpy_operation_t* self, visitproc visit, void* arg
   Py_VISIT(Py_TYPE(self));
   Py_VISIT((PyObject*)self->graph);
   Py_VISIT(self->outputs);
-  Py_VISIT(self->code);
   return 0;
 }
 
 static int operation_clear(rnpy_operation_t* self) {
   Py_CLEAR(self->graph);
   Py_CLEAR(self->outputs);
-  Py_CLEAR(self->code);
+  rnpy_call_site_release(self->site);
+  self->site = NULL;
   return 0;
 }
 
@@ -630,9 +608,14 @@ static PyObject* operation_update_input(rnpy_operation_t* self, PyObject* args) 
 // Returns (file, line, function) of the user's code that created the node, or None.
 static PyObject* operation_defined_at(rnpy_operation_t* self, void* unused) {
   (void)unused;
-  if (!self->code) Py_RETURN_NONE;
-  PyCodeObject* code = (PyCodeObject*)self->code;
-  return Py_BuildValue("OiO", code->co_filename, self->line, code->co_name);
+  if (!self->site) Py_RETURN_NONE;
+  return rnpy_call_site_row(self->site);
+}
+
+// Returns [(file, line, function)] of the user's calls that led to the node, outermost first.
+static PyObject* operation_calls(rnpy_operation_t* self, void* unused) {
+  (void)unused;
+  return rnpy_call_site_list(self->site);
 }
 
 static PyMethodDef operation_methods[] = {
@@ -662,6 +645,8 @@ static PyGetSetDef operation_getset[] = {
     {"_control_outputs", (getter)operation_control_outputs, NULL,
      "The Operations that wait for it.", NULL},
     {"_defined_at", (getter)operation_defined_at, NULL, "(file, line, function) or None.", NULL},
+    {"_calls", (getter)operation_calls, NULL,
+     "[(file, line, function)] of the calls that led to it.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

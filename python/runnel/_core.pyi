@@ -38,6 +38,7 @@ class Operation:
     graph: Any
     _control_outputs: list[Any]
     _defined_at: Any
+    _calls: list[tuple[str, int, str]]
     _id: int
     def _node_def(self) -> bytes: ...
     def _get_attr(self, name: str) -> Any: ...

@@ -10,6 +10,7 @@ from runnel import _core
 
 __all__ = []
 OK = 0
+_MOST_FRAMES = 8  # of an operation's calls in a message
 
 
 class OpError(Exception):
@@ -68,16 +69,14 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 def describe(op):
     """Returns a text that says where the program built `op`; "" if that is not known."""
-    where = op._defined_at if op is not None else None
-    if where is None:
+    calls = op.traceback if op is not None else ()
+    if not calls:
         return ""
-    import linecache
-    file, line, function = where
-    source = linecache.getline(file, line).strip()
-    text = "Node '%s' (%s) was made here:\n  File \"%s\", line %d, in %s" % (
-        op.name, op.type, file, line, function)
-    if source:
-        text += "\n    " + source
+    text = "Detected at node '%s' (%s) defined at (most recent call last):" % (op.name, op.type)
+    for frame in calls[-_MOST_FRAMES:]:
+        text += "\n  %s" % (frame,)
+        if frame.line:
+            text += "\n    " + frame.line
     inputs = ["%s %s %s" % (t.name, t.dtype.name, t.shape) for t in op.inputs]
     if inputs:
         text += "\n  with inputs " + ", ".join(inputs)

@@ -231,7 +231,7 @@ def test_the_users_line():
     import runnel as tf
     with tf.Graph().as_default():
         x = tf.reduce_sum(tf.ones([2]))
-    file, line, function = x.op.traceback[-1]
+    file, line, function = x.op.traceback[-1][:3]
     assert file == __file__ and function == "test_the_users_line"
     assert line == test_the_users_line.__code__.co_firstlineno + 3
 

@@ -341,6 +341,8 @@ python.util.type_annotations: extension_types.annotations
 python.framework.registry: alias.small_utils
 python.framework.traceable_stack: alias.small_utils
 python.framework.immutable_dict: extension_types.fields
+python.util.tf_stack: alias.util.tf_stack
+python.framework.error_interpolation: alias.util.error_interpolation
 python.util.nest: nest core.nest_up_to alias.for_keras.nest_names
 python.util.nest_util: core.nest_up_to nest alias.small_utils
 python.util.custom_nest_protocol: alias.small_utils

@@ -1,6 +1,5 @@
 """tf.debugging.enable_check_numerics: an error for every operation that computes infinity or NaN."""
 
-import os
 import threading
 
 from runnel import _core, raw_ops
@@ -71,19 +70,14 @@ def get_check_numerics_error_message(slot, num_outputs, op_type, tensor, inputs,
         text.append("  Graph name: \"%s\"\n" % graph.name)
     if traceback:
         text.append("\n  Stack trace of op's creation (\"->\": inferred user code):\n")
-        for path, line, function in traceback[-stack_height_limit:] if stack_height_limit else traceback:
-            text.append("    + %s (L%d) %s\n -> |   %s\n" % (limit_string_length(path, path_length_limit), line, function, _source(path, line)))
+        for path, line, function, source in traceback[-stack_height_limit:] if stack_height_limit else traceback:
+            text.append("    + %s (L%d) %s\n -> |   %s\n" % (limit_string_length(path, path_length_limit), line, function, source))
     return "".join(text) + "\n"
 
 
 def _checked(tensor):
     """Returns the tensor that a check reads, or a tensor that is no result of a check unchanged."""
     return tensor.op.inputs[0] if tensor.op is not None and tensor.op.type == "CheckNumericsV2" else tensor
-
-
-def _source(path, line):
-    import linecache
-    return linecache.getline(os.fspath(path), line).strip()
 
 
 def limit_string_length(string, max_len=50):

@@ -2,13 +2,14 @@
 
 import functools
 
-from runnel import nest, raw_ops
+from runnel import errors, nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.core.type_spec import TensorSpec
 from runnel.eager.concrete_function import ConcreteFunction, structured
 from runnel.eager.body_shapes import inferred_shapes
+from runnel.eager.error_places import note_call, with_place
 from runnel.eager.effect_order import READS, is_stateful
 from runnel.eager.function_attributes import function_attributes
 from runnel.eager.tracing import make_callable, trace_typed
@@ -102,10 +103,14 @@ class Concrete:
             traced.share()
         else:
             make_callable(framework.get_default_graph(), traced)
+            note_call(framework.get_default_graph(), traced.name, traced.graph)
         args = list(tensors) + traced.captured
         if traced.deferred:
             args += [x for one in traced.deferred for x in (one() if callable(one) else one.now())]
-        results = self._op(args=args, Tout=traced.dtypes, f=traced.name)
+        try:
+            results = self._op(args=args, Tout=traced.dtypes, f=traced.name)
+        except errors.OpError as error:
+            raise with_place(error, traced.graph) from None
         if framework.executing_eagerly():
             return results
         results = [] if isinstance(results, framework.Operation) else results

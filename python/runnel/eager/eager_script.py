@@ -20,7 +20,8 @@ def _in_eager_mode(function):
 
 def _results(func, types, inputs):
     answer = func(*inputs)
-    leaves = [] if answer is None else nest.flatten(answer)
+    is_complete = isinstance(answer, (list, tuple)) and len(answer) == len(types)  # nested lists then are values
+    leaves = list(answer) if is_complete else [] if answer is None else nest.flatten(answer)
     if len(leaves) != len(types):
         raise ValueError("The function returned %d values, but %d were expected" % (len(leaves), len(types)))
     return [convert_to_tensor(x, dtype=t) for x, t in zip(leaves, types)]

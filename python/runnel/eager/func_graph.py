@@ -93,7 +93,7 @@ class FuncGraph(Graph):
             "%s is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow collections to access it.\n"
             "Please see https://www.tensorflow.org/guide/function#all_outputs_of_a_tffunction_must_be_return_values for more information.\n\n"
             "%s was defined here:\n%s\n\nThe tensor %s cannot be accessed from %s, because it was defined in %s, which is out of scope." % (
-                tensor, tensor, "\n".join("    File \"%s\", line %d, in %s" % row for row in tensor.op.traceback), tensor, self, tensor.graph))
+                tensor, tensor, "\n".join("    %s" % (row,) for row in tensor.op.traceback), tensor, self, tensor.graph))
 
     def as_argument(self, tensor):
         """Makes the argument that stands for a captured tensor an explicit one, which the caller passes. Returns it."""

@@ -7,12 +7,13 @@ other is the gradient. Conditionals and loops cannot be cut in two this way.
 
 import itertools
 
-from runnel import _core, dtypes, raw_ops
+from runnel import _core, dtypes, errors, raw_ops
 from runnel.core.composite import IndexedSlices
 from runnel.core.gradients_impl import gradients
 from runnel.core.graph_io import import_graph_def
 from runnel.core.protobuf import message_class
 from runnel.eager import backprop, tracing
+from runnel.eager.error_places import with_place
 from runnel.eager.func_graph import FuncGraph, describe_handle
 
 _numbers = itertools.count()
@@ -86,7 +87,10 @@ class _Parts:
         args = list(tensors) + traced.captured
         count = len(traced.dtypes)
         with backprop.stop_recording():
-            everything = list(raw_ops.StatefulPartitionedCall(args=args, Tout=self._dtypes, f=self._forward))
+            try:
+                everything = list(raw_ops.StatefulPartitionedCall(args=args, Tout=self._dtypes, f=self._forward))
+            except errors.OpError as error:
+                raise with_place(error, traced.graph) from None
         results, kept = everything[:count], everything[count:]
 
         def backward(arrived):

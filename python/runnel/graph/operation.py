@@ -42,9 +42,9 @@ class Operation(_core.Operation):
 
     @property
     def traceback(self):
-        """[(file, line, function)] of the program's line that created it."""
-        where = self._defined_at
-        return [where] if where else []
+        """The program's calls that created it, as a StackTrace."""
+        from runnel.graph import stack_trace
+        return stack_trace.from_rows(self._calls)
 
     @property
     def values(self):
