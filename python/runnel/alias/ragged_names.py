@@ -1,7 +1,17 @@
 """tensorflow.python.ops.ragged: names of the implementation of ragged tensors."""
 
 import runnel
+from runnel.ragged.dynamic_ragged_shape import find_dtype as _find_dtype, partitions_of_lengths  # noqa: F401
+from runnel.ragged.dynamic_ragged_shape_spec import DynamicRaggedShapeBatchEncoder as _DynamicRaggedShapeBatchEncoder  # noqa: F401
+from runnel.ragged.ragged_broadcast import (  # noqa: F401
+    Broadcaster as _Broadcaster, LayerBroadcaster as _LayerBroadcaster, broadcaster as _get_broadcaster,
+    first_layers as _broadcast_dynamic_shape_first_layer, identity_broadcaster as _get_identity_broadcaster, next_layers)
+from runnel.ragged.ragged_functions import _binary as ragged_binary_elementwise_op_impl  # noqa: F401
 from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, as_ragged_or_tensor
+
+_to_row_partitions_and_nvals_from_lengths = partitions_of_lengths
+_broadcast_dynamic_shape_next_layer = _broadcast_dynamic_shape_next_layer_both_uniform = next_layers
+_broadcast_dynamic_shape_next_layer_half_ragged = next_layers
 
 
 def convert_to_tensor_or_ragged_tensor(value, dtype=None, preferred_dtype=None, name=None):
@@ -13,7 +23,7 @@ def convert_to_tensor_or_ragged_tensor(value, dtype=None, preferred_dtype=None, 
                 runnel.as_dtype(dtype).name, value.dtype.name, value))
         return value
     if isinstance(value, RaggedTensorValue):
-        return as_ragged_or_tensor(value)
+        return as_ragged_or_tensor(value, dtype)
     return convert_to_tensor(value, dtype, dtype_hint=preferred_dtype, name=name)
 
 

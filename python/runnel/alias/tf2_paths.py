@@ -241,11 +241,11 @@ python.ops.numpy_ops.np_dtypes: alias.numpy_names NUMPY
 python.ops.numpy_ops.np_math_ops: alias.numpy_names NUMPY
 python.ops.numpy_ops.np_random: experimental_numpy.random_numbers
 python.ops.numpy_ops.np_utils: alias.numpy_names NUMPY
-python.ops.ragged.dynamic_ragged_shape: ragged.dynamic_ragged_shape
+python.ops.ragged.dynamic_ragged_shape: ragged.dynamic_ragged_shape ragged.ragged_broadcast alias.ragged_names
 python.ops.ragged.ragged_tensor_shape
 python.ops.ragged.ragged_autograph
 python.ops.ragged.ragged_config
-python.ops.ragged.ragged_array_ops: RAGGED
+python.ops.ragged.ragged_array_ops: RAGGED ragged.dynamic_ragged_shape
 python.ops.ragged.ragged_batch_gather_ops: RAGGED
 python.ops.ragged.ragged_batch_gather_with_default_op: RAGGED
 python.ops.ragged.ragged_bincount_ops: RAGGED

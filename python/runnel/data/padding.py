@@ -2,7 +2,7 @@
 
 from runnel import dtypes, nest, raw_ops
 from runnel.core import nest_up_to, tensor_shape
-from runnel.core.composite_specs import RaggedTensorSpec, SparseTensorSpec
+from runnel.core.composite_specs import RaggedTensorSpec
 from runnel.core.convert import constant_value, convert_to_tensor
 from runnel.core.framework import Tensor
 from runnel.core.type_spec import TensorSpec
@@ -147,7 +147,7 @@ def unbatch(dataset):
 def normalize_to_dense(dataset):
     """Returns a dataset whose elements travel as tensors of which a row stands for a row of the element."""
     batched = dataset.element_spec
-    if not any(isinstance(leaf, (SparseTensorSpec, RaggedTensorSpec)) for leaf in nest.flatten(batched)):
+    if dtypes.variant not in structure.get_flat_tensor_types(batched):
         return dataset
 
     def rows(*element):

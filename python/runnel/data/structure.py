@@ -27,7 +27,20 @@ def _leaf_specs(spec):
         return [spec]
     if _is_variant(spec):
         return [TensorSpec(None, dtypes.variant)]
-    return [part for component in nest.flatten(spec._component_specs) for part in _leaf_specs(component)]
+    return [part for component in nest.flatten(_part_specs(spec)) for part in _leaf_specs(component)]
+
+
+def _part_specs(spec):
+    """Returns the TypeSpecs of the parts of a composite value, as its class wants them batched."""
+    encoder = getattr(spec, "__batch_encoder__", None)
+    return spec._component_specs if encoder is None else encoder.encoding_specs(spec)
+
+
+def _parts(spec, value, minimum_rank=0):
+    """Returns pairs of the TypeSpec and the value of each part of a composite value."""
+    encoder = getattr(spec, "__batch_encoder__", None)
+    made = spec._to_components(value) if encoder is None else encoder.encode(spec, value, minimum_rank)
+    return zip(nest.flatten(_part_specs(spec)), nest.flatten(made))
 
 
 def flat_specs(element_spec):
@@ -126,8 +139,7 @@ def _to_tensors(spec, value):
         return [_ragged_variant(value, False)]
     if isinstance(spec, TensorSpec):
         return [convert_to_tensor(value, spec.dtype)]
-    parts = zip(nest.flatten(spec._component_specs), nest.flatten(spec._to_components(value)))
-    return [tensor for component, part in parts for tensor in _to_tensors(component, part)]
+    return [tensor for component, part in _parts(spec, value) for tensor in _to_tensors(component, part)]
 
 
 def _ragged_variant(value, is_batched):
@@ -146,8 +158,7 @@ def _to_batch(spec, value):
         return [_ragged_variant(value, True)]
     if isinstance(spec, TensorSpec):
         return [convert_to_tensor(value, spec.dtype)]
-    parts = zip(nest.flatten(spec._component_specs), nest.flatten(spec._to_components(value)))
-    return [tensor for component, part in parts for tensor in _to_batch(component, part)]
+    return [tensor for component, part in _parts(spec, value, minimum_rank=1) for tensor in _to_batch(component, part)]
 
 
 def _from_tensors(spec, tensors):
@@ -163,8 +174,9 @@ def _from_tensors(spec, tensors):
         return spec._from_components(list(parts))
     if isinstance(spec, RaggedTensorSpec):
         return _ragged_from_variant(spec, next(tensors))
-    components = [_from_tensors(component, tensors) for component in nest.flatten(spec._component_specs)]
-    return spec._from_components(nest.pack_sequence_as(spec._component_specs, components))
+    specs, encoder = _part_specs(spec), getattr(spec, "__batch_encoder__", None)
+    made = nest.pack_sequence_as(specs, [_from_tensors(part, tensors) for part in nest.flatten(specs)])
+    return spec._from_components(made) if encoder is None else encoder.decode(spec, made)
 
 
 def _ragged_from_variant(spec, variant):

@@ -161,9 +161,9 @@ class ExtensionTypeBatchEncoder:
         """Returns the description of an element of a batch."""
         return spec._with_specs(lambda part: part._unbatch())
 
-    def encode(self, value, minimum_rank=0):
-        """Returns the components of a value."""
-        return value._type_spec._to_components(value)
+    def encode(self, spec, value, minimum_rank=0):
+        """Returns the components of a value; each has at least `minimum_rank` dimensions."""
+        return spec._to_components(value)
 
     def decode(self, spec, encoded_value):
         """Returns the value of its components."""

@@ -55,16 +55,25 @@ def _aligned(value, like, rank):
     return value
 
 
-def _elementwise(function, name, args, kwargs):
-    """Applies a function to flat values. The first argument (of a binary function, the first two) and all ragged ones are per element."""
-    given = list(args) + list(kwargs.values())
-    like = _as_ragged(next(value for value in given if _is_ragged(value)))
+def _elementwise(function, args, kwargs):
+    """Applies a function to flat values. The first argument and all ragged ones are per element."""
+    like = _as_ragged(next(value for value in [*args, *kwargs.values()] if _is_ragged(value)))
     rank = like.shape.ndims or like.ragged_rank + 1
-    count = 2 if name in _BINARY else 1
-    args = [_aligned(value, like, rank) if _is_ragged(value) or i < count else value for i, value in enumerate(args)]
-    kwargs = {key: _aligned(value, like, rank) if _is_ragged(value) or (key in ("x", "y") and name in _BINARY) else value
-              for key, value in kwargs.items()}
+    args = [_aligned(value, like, rank) if _is_ragged(value) or i == 0 else value for i, value in enumerate(args)]
+    kwargs = {key: _aligned(value, like, rank) if _is_ragged(value) else value for key, value in kwargs.items()}
     return like.with_flat_values(function(*args, **kwargs))
+
+
+def _binary(function, x, y, **kwargs):
+    """Applies a function of two tensors to the flat values of both, broadcast."""
+    from runnel.ragged import ragged_broadcast
+    is_first = _is_ragged(x)
+    one = _as_ragged(x if is_first else y)
+    other = y if is_first else x
+    if not _is_ragged(other):
+        other = convert.convert_to_tensor(other, dtype_hint=one.dtype)
+    flat_x, flat_y, whole = ragged_broadcast.aligned(*((one, other) if is_first else (other, one)))
+    return whole(function(flat_x, flat_y, **kwargs))
 
 
 def map_flat_values(op, *args, **kwargs):
@@ -413,46 +422,41 @@ def _later(module, name):
     return call
 
 
-_SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where, "where_v2": where_v2,
-            "nn.embedding_lookup": _flat_lookup, "tile": _later("ragged_arrays", "tile"), "shape": shape,
-            "matmul": _later("ragged_matmul", "matmul"), "strings.join": _later("ragged_strings", "join"),
-            "strings.format": _later("ragged_strings", "string_format"), "gather_nd": _later("ragged_gather", "gather_nd"),
-            "squeeze": _later("ragged_arrays", "squeeze"), "reverse": _later("ragged_arrays", "reverse"), "split": _later("ragged_arrays", "split"),
-            "one_hot": _later("ragged_arrays", "one_hot"), "bitcast": _later("ragged_arrays", "bitcast"), "cumsum": _later("ragged_arrays", "cumsum"),
-            "dynamic_partition": _later("ragged_arrays", "dynamic_partition"), "batch_gather": _later("ragged_gather", "batch_gather"),
-            "unsorted_segment_sum": _later("ragged_arrays", "segment_sum"), "unsorted_segment_prod": _later("ragged_arrays", "segment_prod"),
-            "unsorted_segment_min": _later("ragged_arrays", "segment_min"), "unsorted_segment_max": _later("ragged_arrays", "segment_max"),
-            "unsorted_segment_mean": _later("ragged_arrays", "segment_mean"),
-            "unsorted_segment_sqrt_n": _later("ragged_arrays", "segment_sqrt_n"), "math.reduce_variance": _later("ragged_arrays", "reduce_variance"),
-            "math.reduce_std": _later("ragged_arrays", "reduce_std")}
+_SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
+            "where_v2": where_v2, "nn.embedding_lookup": _flat_lookup, "shape": shape}
+_SPECIAL.update({name: _later(module, function) for module, names in (
+    ("ragged_arrays", "bitcast cumsum dynamic_partition one_hot reverse split squeeze tile math.reduce_std=reduce_std math.reduce_variance=reduce_variance "
+     "unsorted_segment_max=segment_max unsorted_segment_mean=segment_mean unsorted_segment_min=segment_min unsorted_segment_prod=segment_prod "
+     "unsorted_segment_sqrt_n=segment_sqrt_n unsorted_segment_sum=segment_sum"),
+    ("ragged_gather", "batch_gather gather_nd"), ("ragged_matmul", "matmul"), ("ragged_strings", "strings.join=join strings.format=string_format"),
+    ("dynamic_ragged_shape", "reshape=ragged_reshape"),
+) for row in names.split() for name, _, other in [row.partition("=")] for function in [other or name]})
 
 
-def _before(original, handle):
-    """Returns `original` with calls that have a ragged tensor passed to `handle`."""
+def _before(original, handle, takes):
+    """Returns `original` with calls that have an argument for which `takes` is true passed to `handle`."""
 
     @functools.wraps(original)
     def function(*args, **kwargs):
         for value in args:
-            if _is_ragged(value) or (isinstance(value, (list, tuple)) and any(_is_ragged(v) for v in value)):
+            if takes(value) or (isinstance(value, (list, tuple)) and any(takes(v) for v in value)):
                 return handle(*args, **kwargs)
         for value in kwargs.values():
-            if _is_ragged(value) or (isinstance(value, (list, tuple)) and any(_is_ragged(v) for v in value)):
+            if takes(value) or (isinstance(value, (list, tuple)) and any(takes(v) for v in value)):
                 return handle(*args, **kwargs)
         return original(*args, **kwargs)
 
     return function
 
 
-def install():
-    """Makes functions of `tf`, and operators, accept ragged tensors."""
+def teach(handles, takes):
+    """Makes functions of `tf` pass calls with certain arguments on: {name: a function that takes the original and returns the handler}."""
     import runnel
-    from runnel.ragged.ragged_tensor import RaggedTensor
-    for name in _UNARY + _BINARY + list(_SPECIAL):
+    for name, make in handles.items():
         module_name, _, last = name.rpartition(".")
         module = importlib.import_module("runnel." + module_name) if module_name else runnel
         original = getattr(module, last)
-        handle = _SPECIAL.get(name) or functools.partial(_call_elementwise, original, name)
-        taught = _before(original, handle)
+        taught = _before(original, make(original), takes)
         setattr(module, last, taught)
         for other in ("math", "strings", "nn", "dtypes") if not module_name else ("math",):
             also = importlib.import_module("runnel." + other)
@@ -461,6 +465,16 @@ def install():
     face = sys.modules.get("runnel.compat.v2.places")
     if face is not None:  # it has found functions before they were taught
         face.forget_found()
+
+
+def install():
+    """Makes functions of `tf`, and operators, accept ragged tensors."""
+    import runnel
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    handles = {name: lambda original: functools.partial(_call_elementwise, original) for name in _UNARY}
+    handles.update({name: lambda original: functools.partial(_call_binary, original) for name in _BINARY})
+    handles.update({name: lambda _, handle=handle: handle for name, handle in _SPECIAL.items()})
+    teach(handles, _is_ragged)
     for operator, name in _OPERATORS.items():
         function = _or_dispatched(getattr(runnel, name), "math." + name)
         setattr(RaggedTensor, "__%s__" % operator, function)
@@ -478,6 +492,11 @@ def _or_dispatched(function, public):
     return operator
 
 
-def _call_elementwise(original, label, /, *args, **kwargs):
+def _call_elementwise(original, /, *args, **kwargs):
     kwargs.pop("name", None)
-    return _elementwise(original, label, args, kwargs)
+    return _elementwise(original, args, kwargs)
+
+
+def _call_binary(original, /, x, y, name=None, **kwargs):
+    with name_scope(name):
+        return _binary(original, x, y, **kwargs)

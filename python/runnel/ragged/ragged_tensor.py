@@ -68,7 +68,7 @@ def as_ragged_or_tensor(value, dtype=None, name=None):
     if isinstance(value, RaggedTensor):
         return value
     if isinstance(value, RaggedTensorValue):
-        return RaggedTensor.from_row_splits(as_ragged_or_tensor(value.values), value.row_splits, validate=False)
+        return RaggedTensor.from_row_splits(as_ragged_or_tensor(value.values, dtype), value.row_splits, validate=False)
     return convert.convert_to_tensor(value, dtype=dtype, name=name)
 
 
@@ -349,6 +349,15 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
             return ragged_functions.get_item(self, key if isinstance(key, tuple) else (key,))
 
 
+def match_row_splits_dtypes(*tensors, **kwargs):
+    """Returns tensors, of which the ragged ones must have row splits of one type; with return_dtype=True, that type before them."""
+    kinds = {tensor.row_splits.dtype for tensor in tensors if isinstance(tensor, RaggedTensor)}
+    if len(kinds) > 1:
+        raise ValueError("Input RaggedTensors have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to convert them to "
+                         "compatible dtypes.")
+    return (kinds.pop() if kinds else None, tensors) if kwargs.get("return_dtype") else tensors
+
+
 def merge_dims(value, outer, inner):
     """Merges a range of dimensions of a tensor or a ragged tensor into one."""
     if isinstance(value, RaggedTensor):
@@ -357,13 +366,17 @@ def merge_dims(value, outer, inner):
     return array_ops.reshape(value, array_ops.concat([shape[:outer], [-1], shape[inner + 1:]], 0))
 
 
-def _axis(axis, rank):
-    """Returns a non-negative axis."""
-    if axis >= 0:
-        return axis
-    if rank is None:
-        raise ValueError("axis=%s may only be negative if ndims is statically known." % axis)
-    return axis + rank
+def _axis(axis, rank, axis_name="axis", ndims_name="ndims"):
+    """Returns a non-negative axis. The names are those of the arguments in messages."""
+    if not isinstance(axis, int):
+        raise TypeError("%s must be an int; got %s" % (axis_name, type(axis).__name__))
+    if rank is not None:
+        if not -rank <= axis < rank:
+            raise ValueError("%s=%s out of bounds: expected %s<=%s<%s" % (axis_name, axis, -rank, axis_name, rank))
+        return axis + rank if axis < 0 else axis
+    if axis < 0:
+        raise ValueError("%s=%s may only be negative if %s is statically known." % (axis_name, axis, ndims_name))
+    return axis
 
 
 def _fetch(value):

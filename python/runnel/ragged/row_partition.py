@@ -199,7 +199,10 @@ class RowPartition(CompositeTensor):
 
     def nrows(self):
         """Returns the number of rows."""
-        return self._nrows if self._nrows is not None else array_ops.size(self._row_splits, out_type=self.dtype) - 1
+        if self._nrows is not None:
+            return self._nrows
+        known = self.static_nrows
+        return array_ops.size(self._row_splits, out_type=self.dtype) - 1 if known is None else convert.constant(known, self.dtype)
 
     def nvals(self):
         """Returns the number of values."""

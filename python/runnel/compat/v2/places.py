@@ -150,6 +150,7 @@ ops.sparse_v2 @ sparse: add bincount map_values reduce_max reduce_sum
 ops.stateless_random @ random: stateless_binomial=stateless_random_binomial stateless_gamma=stateless_random_gamma
 ops.vectorized: vectorized_map
 ragged.row_partition @ experimental: RowPartition
+ragged.dynamic_ragged_shape @ experimental: DynamicRaggedShape
 ragged.ragged_arrays @ ragged: cross cross_hashed
 ops.shape_checks @ debugging: assert_shapes=assert_shapes_v2
 ops.late_ops @ io: decode_proto encode_proto
