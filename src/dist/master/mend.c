@@ -23,10 +23,6 @@ struct mending_t {
 };
 
 static size_t size_of(int count) { return sizeof(mending_t) + (size_t)count * sizeof(patient_t); }
-static rn_allocator_t allocator_of(const rn_master_session_t* session) {
-  return rn_local_master_options(session->master)->allocator;
-}
-
 static bool has_part(const rn_master_plan_t* plan, int task) {
   for (size_t p = 0; p < plan->parts.count; ++p)
     if (plan->parts.items[p].task == task) return true;
@@ -83,7 +79,7 @@ static void finish(rn_master_session_t* session) {
 
 static void mending_free(mending_t* mending) {
   for (int i = 0; i < mending->count; ++i) rn_arena_clear(&mending->patients[i].status.arena);
-  rn_free(allocator_of(mending->session), mending, size_of(mending->count));
+  rn_free(rn_master_session_allocator(mending->session), mending, size_of(mending->count));
 }
 
 typedef struct forget_t {
@@ -100,10 +96,10 @@ static void on_forgotten(rn_call_t* call, rn_status_t status) {
 
 void rn_master_forget(rn_master_session_t* session, int task, const char* handle) {
   forget_t* forgotten = NULL;
-  rn_status_t status = RN_NEW(allocator_of(session), &forgotten);
+  rn_status_t status = RN_NEW(rn_master_session_allocator(session), &forgotten);
   rn_status_free(status);
   if (!forgotten) return;
-  forgotten->allocator = allocator_of(session);
+  forgotten->allocator = rn_master_session_allocator(session);
   memcpy(forgotten->session, session->handle, sizeof forgotten->session);
   memcpy(forgotten->handle, handle, sizeof forgotten->handle);
   forgotten->call =
@@ -232,7 +228,8 @@ static mending_t* begin_locked(rn_master_session_t* session) {
   int count = 0;
   for (int t = 1; t < session->task_count; ++t) count += session->tasks[t].is_suspect;
   mending_t* mending = NULL;
-  rn_status_t status = rn_alloc_zeroed(allocator_of(session), size_of(count), (void**)&mending);
+  rn_status_t status =
+      rn_alloc_zeroed(rn_master_session_allocator(session), size_of(count), (void**)&mending);
   rn_status_free(status);  // without memory, the steps continue unmended
   if (!mending) return NULL;
   mending->session = session;
@@ -244,7 +241,7 @@ static mending_t* begin_locked(rn_master_session_t* session) {
     patient->task = t;
     patient->status.call = (rn_call_t){
         .done = on_asked, .owner = patient, .deadline_ns = INT64_MAX, .cancel = &session->closing};
-    rn_arena_init(&patient->status.arena, allocator_of(session));
+    rn_arena_init(&patient->status.arena, rn_master_session_allocator(session));
   }
   return mending;
 }

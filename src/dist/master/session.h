@@ -113,6 +113,9 @@ typedef struct rn_master_session_t {
 } rn_master_session_t;
 
 const rn_local_master_options_t* rn_local_master_options(const rn_local_master_t* master);
+static inline rn_allocator_t rn_master_session_allocator(const rn_master_session_t* session) {
+  return rn_local_master_options(session->master)->allocator;
+}
 // A session was created, or was freed.
 void rn_local_master_count(rn_local_master_t* master, int by);
 
