@@ -11,7 +11,11 @@ static TFE_CancellationManager* manager_of(PyObject* capsule) {
   return PyCapsule_GetPointer(capsule, NAME);
 }
 
-TFE_CancellationManager* rnpy_cancellation(void) { return current ? manager_of(current) : NULL; }
+TFE_CancellationManager* rnpy_cancellation(PyObject** out_owner) {
+  *out_owner = current;
+  Py_XINCREF(current);
+  return current ? manager_of(current) : NULL;
+}
 
 static void destroy(PyObject* capsule) { TFE_DeleteCancellationManager(manager_of(capsule)); }
 

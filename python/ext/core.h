@@ -194,8 +194,10 @@ int rnpy_eager_init(PyObject* module);
 int rnpy_tape_init(PyObject* module);
 
 // graph_io.c: GraphDefs, gradients, functions.
-// The manager under which this thread's eager ops run, or NULL. Needs the interpreter lock.
-struct TFE_CancellationManager* rnpy_cancellation(void);
+// The manager under which this thread's eager ops run, or NULL. Needs the interpreter lock. The
+// caller keeps |*out_owner| for as long as it uses the manager: an op may run Python that makes
+// another one current.
+struct TFE_CancellationManager* rnpy_cancellation(PyObject** out_owner);
 
 extern PyMethodDef rnpy_graph_io_methods[];
 extern PyMethodDef rnpy_intercept_methods[];  // opcall.c

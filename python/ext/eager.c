@@ -414,11 +414,13 @@ static PyObject* run(call_t* call) {
   TFE_TensorHandle** handles = count <= FEW ? few : PyMem_Malloc((size_t)count * sizeof *handles);
   if (!handles) return PyErr_NoMemory();
   int found = count;
-  TFE_CancellationManager* stop = rnpy_cancellation();
+  PyObject* owner;
+  TFE_CancellationManager* stop = rnpy_cancellation(&owner);
   if (stop) TFE_OpSetCancellationManager(call->op, stop, status);
   Py_BEGIN_ALLOW_THREADS;
   TFE_Execute(call->op, handles, &found, status);
   Py_END_ALLOW_THREADS;
+  Py_XDECREF(owner);
   PyObject* answer = NULL;
   if (TF_GetCode(status) != TF_OK) {
     raise_failure(call);

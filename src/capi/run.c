@@ -215,7 +215,7 @@ RN_API void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run
                                        TFE_CancellationManager* cancellation, TF_Status* status) {
   rn_capi_step_t step = {inputs,        input_values, ninputs,      outputs,
                          output_values, noutputs,     target_opers, ntargets};
-  rn_cancel_t* cancel = cancellation ? &cancellation->cancel : NULL;
+  rn_cancel_t* cancel = cancellation ? &cancellation->base.cancel : NULL;
   rn_status_t outcome = session ? run_cancellable(session, &step, run_options, run_metadata, cancel)
                                 : RN_CAPI_NULL("session");
   if (!session) rn_capi_no_metadata(run_metadata);

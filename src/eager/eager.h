@@ -243,9 +243,20 @@ RN_MUST_USE rn_status_t rn_eager_op_each_implied(const rn_eager_op_t* op, bool w
 // The number of tensors of argument |name|, as far as known.
 RN_MUST_USE rn_status_t rn_eager_op_length(const rn_eager_op_t* op, rn_str_t name, bool is_output,
                                            int32_t* out);
-// Borrowed until the execution ends; NULL for none.
-void rn_eager_op_set_cancel(rn_eager_op_t* op, rn_cancel_t* cancel);
-rn_cancel_t* rn_eager_op_cancel(const rn_eager_op_t* op);
+
+// What cancels ops. An op that goes on after rn_eager_execute holds it.
+typedef struct rn_eager_cancel_t {
+  rn_cancel_t cancel;
+  // When the owner and all ops have released it; NULL: the owner outlives them.
+  void (*free_fn)(struct rn_eager_cancel_t* cancel);
+  _Atomic int holds;  // of ops
+} rn_eager_cancel_t;
+void rn_eager_cancel_hold(rn_eager_cancel_t* cancel);     // NULL is fine
+void rn_eager_cancel_release(rn_eager_cancel_t* cancel);  // for the owner too; NULL is fine
+// Borrowed until rn_eager_execute returns; NULL for none.
+void rn_eager_op_set_cancel(rn_eager_op_t* op, rn_eager_cancel_t* cancel);
+rn_eager_cancel_t* rn_eager_op_cancel(const rn_eager_op_t* op);
+
 // Runs the op. |*inout_count| is the capacity of |outputs| and becomes their number; the caller
 // owns the handles. With an asynchronous executor, the handles and the executor report later
 // errors.

@@ -103,11 +103,12 @@ static void note(rn_eager_t* eager, const rn_eager_kernel_t* kernel, const rn_te
   rn_step_stats_add(&eager->stats, stats, outputs, kernel->output_count);
 }
 
-rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
-                         rn_tensor_t* const* inputs, rn_tensor_t* outputs) {
+rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel,
+                         rn_eager_cancel_t* cancel, rn_tensor_t* const* inputs,
+                         rn_tensor_t* outputs) {
   bool has_stats = atomic_load_explicit(&eager->has_stats, memory_order_relaxed);
   int64_t start_ns = has_stats ? eager->step.env->now_ns(eager->step.env->self) : 0;
-  rn_status_t status = run(eager, kernel, cancel, inputs, outputs);
+  rn_status_t status = run(eager, kernel, cancel ? &cancel->cancel : NULL, inputs, outputs);
   if (rn_ok(status)) status = keep_outputs(kernel, outputs);
   if (rn_ok(status) && kernel->output_places && kernel->constant)
     status = rn_eager_move_outputs(kernel, outputs);

@@ -8,7 +8,7 @@ typedef struct executor_node_t {
   rn_eager_job_t* job;  // of another kind; then the rest is unset
   rn_eager_t* eager;
   rn_eager_kernel_t* kernel;  // Retained, as are the handles
-  rn_cancel_t* cancel;
+  rn_eager_cancel_t* cancel;  // Held
   int32_t input_count, output_count;
   rn_eager_handle_t** inputs;  // stored after the struct, as are
   rn_eager_handle_t** outputs;
@@ -96,6 +96,7 @@ static void node_destroy(rn_allocator_t allocator, executor_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i) rn_eager_handle_release(node->inputs[i]);
   for (int32_t i = 0; i < node->output_count; ++i) rn_eager_handle_release(node->outputs[i]);
   rn_eager_kernel_release(node->kernel);
+  rn_eager_cancel_release(node->cancel);
   rn_free(allocator, node, node->size);
 }
 
@@ -193,7 +194,7 @@ rn_status_t rn_eager_executor_add_job(rn_eager_executor_t* executor, rn_eager_jo
 }
 
 rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_eager_t* eager,
-                                  rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
+                                  rn_eager_kernel_t* kernel, rn_eager_cancel_t* cancel,
                                   rn_eager_handle_t* const* inputs,
                                   rn_eager_handle_t* const* outputs) {
   executor_node_t* node = NULL;
@@ -201,6 +202,7 @@ rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_eager_t* eag
   node->eager = eager;
   node->kernel = kernel;
   node->cancel = cancel;
+  rn_eager_cancel_hold(cancel);
   rn_eager_kernel_retain(kernel);
   for (; node->input_count < kernel->input_count; ++node->input_count) {
     rn_eager_handle_retain(inputs[node->input_count]);

@@ -136,7 +136,7 @@ struct rn_eager_op_t {
   rn_function_t* function;  // Retained; NULL if |def| is an op
   rn_device_t* device;      // NULL if the client named none
   rn_strbuf_t device_name;  // as the client gave it
-  rn_cancel_t* cancel;
+  rn_eager_cancel_t* cancel;
   int32_t input_count, input_capacity;
   rn_eager_handle_t** inputs;  // Retained
   int32_t arg_count;           // arguments given so far
@@ -252,11 +252,11 @@ RN_MUST_USE rn_status_t rn_eager_upload(const rn_tensor_t* value, rn_device_t* d
 
 // Runs |kernel| on values. |outputs| are unset before the call; on success the caller owns them.
 RN_MUST_USE rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel,
-                                     rn_cancel_t* cancel, rn_tensor_t* const* inputs,
+                                     rn_eager_cancel_t* cancel, rn_tensor_t* const* inputs,
                                      rn_tensor_t* outputs);
 // Queues a call and retains its handles. Fails with the executor's error if it has one.
 RN_MUST_USE rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_eager_t* eager,
-                                              rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
+                                              rn_eager_kernel_t* kernel, rn_eager_cancel_t* cancel,
                                               rn_eager_handle_t* const* inputs,
                                               rn_eager_handle_t* const* outputs);
 // Queues a job, which is run or failed in its turn. Fails likewise; then the caller keeps the job.

@@ -344,5 +344,11 @@ rn_status_t rn_eager_op_length(const rn_eager_op_t* op, rn_str_t name, bool is_o
                              RN_STR_ARGS(name));
 }
 
-void rn_eager_op_set_cancel(rn_eager_op_t* op, rn_cancel_t* cancel) { op->cancel = cancel; }
-rn_cancel_t* rn_eager_op_cancel(const rn_eager_op_t* op) { return op->cancel; }
+void rn_eager_cancel_hold(rn_eager_cancel_t* cancel) {
+  if (cancel) cancel->holds++;
+}
+void rn_eager_cancel_release(rn_eager_cancel_t* cancel) {
+  if (cancel && cancel->holds-- == 0 && cancel->free_fn) cancel->free_fn(cancel);
+}
+void rn_eager_op_set_cancel(rn_eager_op_t* op, rn_eager_cancel_t* cancel) { op->cancel = cancel; }
+rn_eager_cancel_t* rn_eager_op_cancel(const rn_eager_op_t* op) { return op->cancel; }

@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "eager_util.h"
 #include "runnel/session.h"
-#include "util.h"
 
 // A dequeue of an empty queue: a step of it waits for ever.
 static TF_Operation* blocked(ct_t* t) {
@@ -59,6 +59,31 @@ CT_TEST(Cancel, NoSession) {
   rn_session_run_cancellable(NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL, status);
   CT_CODE(status, TF_INVALID_ARGUMENT);
   TF_DeleteStatus(status);
+}
+
+// Deleting the manager cancels what runs under it, which still asks it for that.
+CT_TEST(Cancel, AsynchronousOpsOutliveTheirManager) {
+  ce_t t = ce_open_with(true, NULL);
+  TFE_Op* make = ce_op(&t, "FIFOQueueV2", 0, NULL);
+  TFE_OpSetAttrTypeList(make, "component_types", (TF_DataType[]){TF_FLOAT}, 1);
+  TFE_TensorHandle* queue = ce_run(&t, make);
+  TFE_Executor* executor = TFE_ContextGetExecutorForThread(t.context);
+  for (int i = 0; i < 50; ++i) {
+    TFE_CancellationManager* manager = TFE_NewCancellationManager();
+    TFE_Op* op = ce_op(&t, "QueueDequeueV2", 1, &queue);
+    TFE_OpSetAttrTypeList(op, "component_types", (TF_DataType[]){TF_FLOAT}, 1);
+    TFE_OpSetCancellationManager(op, manager, t.status);
+    TFE_TensorHandle* taken = ce_run(&t, op);
+    if (i % 2) usleep(1000);  // it waits for the queue
+    TFE_DeleteCancellationManager(manager);
+    TFE_ExecutorWaitForAllPendingNodes(executor, t.status);
+    CT_CODE(t.status, TF_CANCELLED);
+    TFE_ExecutorClearError(executor);
+    TFE_DeleteTensorHandle(taken);
+  }
+  TFE_DeleteExecutor(executor);
+  TFE_DeleteTensorHandle(queue);
+  ce_close(&t);
 }
 
 static void count_call(void* data, size_t size, void* count) {

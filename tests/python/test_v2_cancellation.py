@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 
@@ -36,3 +37,17 @@ def test_a_manager_that_was_cancelled_refuses(tf):
         manager.get_cancelable_function(take)()
     queue.enqueue(38)  # ops outside run as ever
     assert int(take()) == 38
+
+
+def test_a_manager_outlives_the_op_under_it(tf):
+    from runnel import _core
+
+    def leave():
+        _core.cancellation_enter(None)  # ends the last reference but that of the op which runs this
+        return np.float32(3)
+
+    _core.cancellation_enter(_core.cancellation_new())
+    try:
+        assert float(tf.function(lambda: 2 * tf.numpy_function(leave, [], tf.float32))()) == 6
+    finally:
+        _core.cancellation_enter(None)

@@ -14,7 +14,7 @@ struct TFE_ContextOptions {
 
 // The cancellation manager of an op, and the callbacks that clients registered.
 struct TFE_CancellationManager {
-  rn_cancel_t cancel;
+  rn_eager_cancel_t base;
   rn_mutex_t mutex;  // guards the fields below
   rn_cond_t idle;
   bool is_cancelling;

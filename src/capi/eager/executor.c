@@ -1,4 +1,5 @@
 // Asynchronous execution and cancellation.
+#include "base/container.h"
 #include "capi/eager/eager.h"
 
 TFE_Executor* TFE_NewExecutor(bool is_async, bool enable_streaming_enqueue,
@@ -48,11 +49,20 @@ typedef struct rn_capi_callback_t {
   TFE_CancelCallback callback;
 } rn_capi_callback_t;
 
+static void free_manager(rn_eager_cancel_t* base) {
+  TFE_CancellationManager* manager = RN_CONTAINER_OF(base, TFE_CancellationManager, base);
+  rn_cond_destroy(&manager->idle);
+  rn_mutex_destroy(&manager->mutex);
+  rn_cancel_destroy(&manager->base.cancel);
+  RN_FREE(rn_capi_allocator(), manager);
+}
+
 TFE_CancellationManager* TFE_NewCancellationManager(void) {
   TFE_CancellationManager* manager = NULL;
   rn_status_t status = RN_NEW(rn_capi_allocator(), &manager);
   if (rn_ok(status)) {
-    rn_cancel_init(&manager->cancel);
+    rn_cancel_init(&manager->base.cancel);
+    manager->base.free_fn = free_manager;
     rn_mutex_init(&manager->mutex);
     rn_cond_init(&manager->idle);
   }
@@ -68,14 +78,11 @@ void TFE_DeleteCancellationManager(TFE_CancellationManager* manager) {
     manager->callbacks = entry->next;
     RN_FREE(rn_capi_allocator(), entry);
   }
-  rn_cond_destroy(&manager->idle);
-  rn_mutex_destroy(&manager->mutex);
-  rn_cancel_destroy(&manager->cancel);
-  RN_FREE(rn_capi_allocator(), manager);
+  rn_eager_cancel_release(&manager->base);
 }
 
 bool TFE_CancellationManagerIsCancelled(TFE_CancellationManager* manager) {
-  return manager && rn_is_cancelled(&manager->cancel);
+  return manager && rn_is_cancelled(&manager->base.cancel);
 }
 
 bool TFE_CancellationManagerIsCancelling(TFE_CancellationManager* manager) {
@@ -91,11 +98,11 @@ bool TFE_CancellationManagerIsCancelling(TFE_CancellationManager* manager) {
 void TFE_CancellationManagerStartCancel(TFE_CancellationManager* manager) {
   if (!manager) return;
   rn_mutex_lock(&manager->mutex);
-  bool is_first = !rn_is_cancelled(&manager->cancel) && !manager->is_cancelling;
+  bool is_first = !rn_is_cancelled(&manager->base.cancel) && !manager->is_cancelling;
   if (is_first) manager->is_cancelling = true;
   rn_mutex_unlock(&manager->mutex);
   if (!is_first) return;
-  rn_cancel(&manager->cancel);
+  rn_cancel(&manager->base.cancel);
   rn_mutex_lock(&manager->mutex);
   while (manager->callbacks) {
     rn_capi_callback_t* entry = manager->callbacks;
@@ -131,7 +138,7 @@ bool TFE_CancellationManagerRegisterCallback(TFE_CancellationManager* manager,
   entry->token = token;
   entry->callback = *c_callback;
   rn_mutex_lock(&manager->mutex);
-  bool is_late = manager->is_cancelling || rn_is_cancelled(&manager->cancel);
+  bool is_late = manager->is_cancelling || rn_is_cancelled(&manager->base.cancel);
   if (!is_late) {
     rn_capi_callback_t** last = &manager->callbacks;
     while (*last) last = &(*last)->next;
@@ -152,7 +159,7 @@ static rn_capi_callback_t** find(TFE_CancellationManager* manager, int64_t token
 static bool deregister(TFE_CancellationManager* manager, int64_t token, bool waits) {
   if (!manager) return false;
   rn_mutex_lock(&manager->mutex);
-  bool is_late = manager->is_cancelling || rn_is_cancelled(&manager->cancel);
+  bool is_late = manager->is_cancelling || rn_is_cancelled(&manager->base.cancel);
   rn_capi_callback_t** link = find(manager, token);
   if (!is_late && *link) {
     rn_capi_callback_t* entry = *link;

@@ -144,7 +144,7 @@ void TFE_OpSetCancellationManager(TFE_Op* op, TFE_CancellationManager* cancellat
                                   TF_Status* status) {
   if (op)
     rn_eager_op_set_cancel(rn_capi_eager_op(op),
-                           cancellation_manager ? &cancellation_manager->cancel : NULL);
+                           cancellation_manager ? &cancellation_manager->base : NULL);
   rn_capi_set(status, op ? RN_OK : no_op());
 }
 

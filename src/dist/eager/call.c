@@ -329,7 +329,7 @@ static rn_status_t run_op(rn_eager_context_t* context, rn_eager_call_t* call, rn
   RN_RETURN_IF_ERROR(rn_eager_op_set_device(op, device->name));
   for (size_t i = 0; i < call->attr_count; ++i)
     rn_eager_op_set_attr(op, call->attrs[i].name, &call->attrs[i].value);
-  rn_eager_op_set_cancel(op, &context->cancel);
+  rn_eager_op_set_cancel(op, &context->stop);
   RN_RETURN_IF_ERROR(rn_eager_call_add_inputs(call, op));
   RN_RETURN_IF_ERROR(count_outputs(op, &count));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&call->arena, (size_t)count, &outputs));
@@ -411,7 +411,7 @@ static rn_status_t run_span(rn_eager_context_t* context, rn_eager_call_t* call, 
                           .attrs = call->attrs,
                           .attr_count = call->attr_count,
                           .device = device->name,
-                          .cancel = &context->cancel,
+                          .cancel = &context->stop.cancel,
                           .arena = &call->arena};
   RN_RETURN_IF_ERROR(list_pieces(call, &call->arena, &asked));
   RN_RETURN_IF_ERROR(rn_span_get(context, &asked, &span));

@@ -92,7 +92,7 @@ static void destroy(rn_eager_context_t* context) {
   rn_vec_free(&context->others, context->allocator);
   rn_arena_clear(&context->arena);
   free_text(context->allocator, context->task);
-  rn_cancel_destroy(&context->cancel);
+  rn_cancel_destroy(&context->stop.cancel);
   rn_mutex_destroy(&context->mutex);
   RN_FREE(context->allocator, context);
   rn_machine_trim();
@@ -115,7 +115,7 @@ void rn_eager_context_close(rn_eager_context_t* context) {
   rn_mutex_lock(&context->mutex);
   context->is_closed = true;
   rn_mutex_unlock(&context->mutex);
-  rn_cancel(&context->cancel);
+  rn_cancel(&context->stop.cancel);
   rn_steps_drop_owned(context->steps, context, rn_aborted("The context was closed"));
 }
 
@@ -215,7 +215,7 @@ rn_status_t rn_eager_context_create(const rn_eager_context_options_t* options,
   context->view = options->view;
   context->keep_alive_ns = options->keep_alive_ns;
   context->steps = rn_local_worker_steps(options->worker);
-  rn_cancel_init(&context->cancel);
+  rn_cancel_init(&context->stop.cancel);
   rn_mutex_init(&context->mutex);
   rn_map_init(&context->values, context->allocator);
   rn_map_init(&context->ready, context->allocator);

@@ -19,6 +19,7 @@ typedef struct home_call_t {
   rn_eager_handle_t** inputs;   // Retained; in |arena|
   rn_eager_handle_t** outputs;  // Retained, of a queued call; likewise
   rn_arena_t arena;
+  rn_eager_cancel_t* cancel;  // Held; NULL: the client gave none
 } home_call_t;
 
 static void call_free(home_call_t* call) {
@@ -29,6 +30,7 @@ static void call_free(home_call_t* call) {
   rn_span_release(call->home, call->span);
   rn_eager_context_release(call->home);
   rn_arena_clear(&call->arena);
+  rn_eager_cancel_release(call->cancel);
   RN_FREE(client->allocator, call);
 }
 
@@ -120,8 +122,9 @@ static rn_status_t read_op(home_call_t* call, rn_eager_op_t* op) {
   call->asked.may_delegate = name.size == 0;
   call->asked.id = rn_far_next_op(call->client);
   call->asked.arena = &call->arena;
-  call->asked.cancel = rn_eager_op_cancel(op);
-  if (!call->asked.cancel) call->asked.cancel = &call->home->cancel;
+  call->cancel = rn_eager_op_cancel(op);
+  rn_eager_cancel_hold(call->cancel);
+  call->asked.cancel = call->cancel ? &call->cancel->cancel : &call->home->stop.cancel;
   RN_RETURN_IF_ERROR(read_function(call, op));
   return read_inputs(call, op);
 }

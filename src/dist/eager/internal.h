@@ -61,7 +61,7 @@ struct rn_eager_context_t {
   rn_eager_peers_t* peers;  // Owned
   rn_steps_t* steps;
   rn_rendezvous_t* rendezvous;  // Retained: of values that are copied between tasks
-  rn_cancel_t cancel;           // cancelled when the context is closed
+  rn_eager_cancel_t stop;       // cancelled when the context is closed
   rn_mutex_t mutex;             // guards what follows
   uint64_t view;
   rn_arena_t arena;             // devices

@@ -137,7 +137,7 @@ static rn_status_t run_item(rn_eager_context_t* context, rn_str_t bytes, rn_buff
                             rn_strbuf_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
-  if (rn_is_cancelled(&context->cancel)) return rn_aborted("The context was closed");
+  if (rn_is_cancelled(&context->stop.cancel)) return rn_aborted("The context was closed");
   size_t response = rn_pb_begin(out, rn_pb_eager_EnqueueResponse_queue_response_field);
   rn_status_t status = RN_OK;
   while (rn_ok(status) && rn_pb_scan_next(&scan, &field))
@@ -313,7 +313,7 @@ static rn_status_t prepare(items_running_t* running) {
   RN_RETURN_IF_ERROR(rn_steps_adopt(context->steps, running->read.step, context,
                                     rn_eager_peers_table(context->peers), &running->rendezvous));
   // If the context was closed meanwhile, that did not drop this step.
-  return rn_is_cancelled(&context->cancel) ? rn_aborted("The context was closed") : RN_OK;
+  return rn_is_cancelled(&context->stop.cancel) ? rn_aborted("The context was closed") : RN_OK;
 }
 
 void rn_eager_context_run_part(rn_eager_context_t* context, rn_eager_part_t* part) {
@@ -337,7 +337,7 @@ void rn_eager_context_run_part(rn_eager_context_t* context, rn_eager_part_t* par
     running_end(running, status, &none);
     return;
   }
-  running->call = (rn_function_call_t){.cancel = &context->cancel,
+  running->call = (rn_function_call_t){.cancel = &context->stop.cancel,
                                        .rendezvous = running->rendezvous,
                                        .args = running->args,
                                        .results = running->results,

@@ -336,7 +336,7 @@ rn_status_t rn_span_run(rn_eager_context_t* context, const rn_span_t* span,
   RN_RETURN_IF_ERROR(rn_steps_adopt(context->steps, step, context,
                                     rn_eager_peers_table(context->peers), &rendezvous));
   rn_status_t status =
-      rn_is_cancelled(&context->cancel) ? rn_aborted("The context was closed") : RN_OK;
+      rn_is_cancelled(&context->stop.cancel) ? rn_aborted("The context was closed") : RN_OK;
   if (rn_ok(status)) status = run_parts(context, span, call, step, rendezvous, own, results);
   rn_steps_drop(context->steps, step, rn_aborted("Cleanup %lld", (long long)step));
   rn_rendezvous_release(rendezvous);
