@@ -28,8 +28,10 @@
 #include "base/pool_internal.h"
 #include "base/thread.h"
 
-// If a yield took longer than this, other threads want the CPU.
-#define YIELD_NS 5000
+// If a yield took longer than this, other threads want the CPU: one that computes keeps it for
+// most of a millisecond at least. Ticks, kernel threads, the hypervisor and threads that look for
+// work, as this one does, take a CPU for some 10 us now and then, which means nothing.
+#define YIELD_NS 100000
 #define CROWDED_NS 50000000  // how long that is believed
 // Gaps are remembered as a number up to MOST_LUCK: a short one adds two, a long one takes one away;
 // from ENOUGH_LUCK on, a worker looks for long.
