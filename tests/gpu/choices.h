@@ -16,7 +16,7 @@
 #define CHOICES_FOLDER "/tmp/runnel_choices_XXXXXX"
 
 // What |function| of the emulated |library|, in the first folder of RUNNEL_CUDA_PATH, says.
-static int choices_ask(const char* library, const char* function, const char* what) {
+static inline int choices_ask(const char* library, const char* function, const char* what) {
   char path[4096];
   const char* folders = getenv("RUNNEL_CUDA_PATH");
   snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(folders, ":"), folders, library);
@@ -29,18 +29,18 @@ static int choices_ask(const char* library, const char* function, const char* wh
 
 // Lines of the log about damaged files.
 static int choices_lines;
-static void choices_log(void* self, rn_log_level_t level, const char* message) {
+static inline void choices_log(void* self, rn_log_level_t level, const char* message) {
   (void)self, (void)level;
   choices_lines += strstr(message, "it is made again") != NULL;
 }
-static rn_env_t choices_env(void) {
+static inline rn_env_t choices_env(void) {
   rn_env_t env = *rn_env_system();
   env.log = choices_log;
   return env;
 }
 
 // Calls |visit| with the path of each file in |folder|; returns for how many it gave 0.
-static int choices_each(const char* folder, int (*visit)(const char* path)) {
+static inline int choices_each(const char* folder, int (*visit)(const char* path)) {
   int files = 0;
   DIR* list = opendir(folder);
   for (struct dirent* entry; (entry = readdir(list));) {
@@ -52,17 +52,19 @@ static int choices_each(const char* folder, int (*visit)(const char* path)) {
   return files;
 }
 
-static int choices_spoil_file(const char* path) {
+static inline int choices_spoil_file(const char* path) {
   FILE* file = fopen(path, "r+");
   fseek(file, -1, SEEK_END);
   fputc('!', file);
   return fclose(file);
 }
 // Damages all files; returns their number.
-static int choices_spoil(const char* folder) { return choices_each(folder, choices_spoil_file); }
+static inline int choices_spoil(const char* folder) {
+  return choices_each(folder, choices_spoil_file);
+}
 
 // Has another process |compute|, which leaves what it has found in |folder|, a CHOICES_FOLDER.
-static void choices_begin(char* folder, void (*compute)(void)) {
+static inline void choices_begin(char* folder, void (*compute)(void)) {
   cr_assert_not_null(mkdtemp(folder));
   setenv("RUNNEL_CACHE_DIR", folder, 1);
   pid_t child = fork();
@@ -76,7 +78,7 @@ static void choices_begin(char* folder, void (*compute)(void)) {
   cr_assert_eq(result, 0);
 }
 
-static void choices_end(const char* folder) {
+static inline void choices_end(const char* folder) {
   choices_each(folder, remove);
   rmdir(folder);
 }

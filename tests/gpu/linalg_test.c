@@ -4,6 +4,7 @@
 // Runs on the emulated GPU in the ordinary test command, and on a real one as matmul_test.c does.
 #include <math.h>
 
+#include "choices.h"
 #include "util.h"
 
 // An op with its attributes, once per device, over the same fed operands.
@@ -211,8 +212,10 @@ RT_TEST(gpu_linalg, qr) {
   for (int full = 0; full < 2; ++full) {
     const linalg_op_t op = {"Qr", 1, 2, {"full_matrices"}, {full}};
     pair_of_nodes_t pair = begin(&op, RN_DOUBLE);
-    for (int wide = 0; wide < 2; ++wide) {
-      const int64_t dims[3] = {2, wide ? 30 : 70, wide ? 70 : 30};
+    for (int way = 0; way < 4; ++way) {
+      const bool is_wide = way & 1, is_large = way & 2;
+      const int64_t few = is_large ? 129 : 30, many = is_large ? 150 : 70;
+      const int64_t dims[3] = {2, is_wide ? few : many, is_wide ? many : few};
       rn_tensor_t a = random_matrices(RN_DOUBLE, 3, dims, 0);
       compare(&pair, &a, NULL);
       rn_tensor_clear(&a);
@@ -234,8 +237,8 @@ static void expect_orthonormal(const rn_tensor_t* q, int64_t rows, int64_t colum
 }
 
 // Vectors are only known up to their signs, so they are checked by what they are for.
-static void check_singular_values(int64_t m, int64_t n) {
-  const linalg_op_t op = {"Svd", 1, 3, {"full_matrices"}, {false}};
+static void check_singular_values(int64_t m, int64_t n, bool is_full) {
+  const linalg_op_t op = {"Svd", 1, 3, {"full_matrices"}, {is_full}};
   pair_of_nodes_t pair = begin(&op, RN_DOUBLE);
   const int64_t dims[2] = {m, n}, least = m < n ? m : n;
   rn_tensor_t a = random_matrices(RN_DOUBLE, 2, dims, 0);
@@ -243,12 +246,13 @@ static void check_singular_values(int64_t m, int64_t n) {
   OK(run_both(&pair, &a, NULL, &step));
   const rn_tensor_t *s = &step.out[3], *u = &step.out[4], *v = &step.out[5];
   expect_close("Svd", &step.out[0], s, n);
-  expect_orthonormal(u, m, least);
-  expect_orthonormal(v, n, least);
+  const int64_t u_width = is_full ? m : least, v_width = is_full ? n : least;
+  expect_orthonormal(u, m, u_width);
+  expect_orthonormal(v, n, v_width);
   for (int64_t at = 0; at < m * n; ++at) {
     double sum = 0;
     for (int64_t k = 0; k < least; ++k)
-      sum += part_at(u, at / n * least + k) * part_at(s, k) * part_at(v, at % n * least + k);
+      sum += part_at(u, at / n * u_width + k) * part_at(s, k) * part_at(v, at % n * v_width + k);
     cr_assert_float_eq(sum, part_at(&a, at), 1e-10);
   }
   rt_clear(&step);
@@ -257,11 +261,12 @@ static void check_singular_values(int64_t m, int64_t n) {
 }
 
 RT_TEST(gpu_linalg, singular_values) {
-  check_singular_values(40, 21);
-  check_singular_values(21, 40);
+  check_singular_values(40, 21, false);
+  check_singular_values(21, 40, true);
 }
 Test(gpu_linalg, singular_values_of_large_matrices, .timeout = 240) {
-  check_singular_values(129, 130);
+  check_singular_values(129, 135, false);
+  check_singular_values(135, 129, true);
 }
 
 static void check_eigenvalues(int64_t n) {
@@ -282,6 +287,34 @@ static void check_eigenvalues(int64_t n) {
     cr_assert_float_eq(sum, part_at(&a, i > j ? at : j * n + i), 1e-10);
   }
   rt_clear(&step);
+  rn_tensor_clear(&a);
+  rt_end(&pair.rt);
+}
+
+// As on the CPU, whatever computes.
+Test(gpu_linalg, numbers_that_are_not_finite, .timeout = 240) {
+  const linalg_op_t op = {"SelfAdjointEigV2", 1, 2, {NULL}, {false}};
+  pair_of_nodes_t pair = begin(&op, RN_DOUBLE);
+  const int64_t n = 131, dims[2] = {n, n};
+  rn_tensor_t a = random_matrices(RN_DOUBLE, 2, dims, 0);
+  set_part(&a, 5 * n + 3, NAN);
+  rt_step_t step = {0};
+  rt_feed(&step, pair.in[0], &a);
+  rt_fetch(&step, (rn_edge_t){pair.nodes[1], 0});
+  FAILS_WITH(rt_run(&pair.rt, &step), INVALID_ARGUMENT, "decomposition was not successful");
+  rn_tensor_clear(&a);
+  rt_end(&pair.rt);
+}
+
+// Without it, the test says nothing about layouts.
+RT_TEST(gpu_linalg, large_matrices_are_factored_by_the_library) {
+  if (!getenv("RN_TEST_CUSOLVER")) return;
+  const linalg_op_t op = {"Cholesky", 1, 1, {NULL}, {false}};
+  pair_of_nodes_t pair = begin(&op, RN_FLOAT);
+  const int64_t dims[2] = {130, 130};
+  rn_tensor_t a = random_matrices(RN_FLOAT, 2, dims, 100);
+  compare(&pair, &a, NULL);
+  cr_expect_eq(choices_ask("libcusolver.so.12", "emulated_cusolver_count", ""), 1);
   rn_tensor_clear(&a);
   rt_end(&pair.rt);
 }

@@ -10,9 +10,13 @@ static const struct {
   const char* use;
   const char* files[4];  // NULL-terminated
 } libraries[] = {
-    {"driver", {RN_CUDA_DRIVER_FILES}},       {"compiles loops", {RN_NVRTC_FILES}},
-    {"matrix products", {RN_CUBLASLT_FILES}}, {"convolutions", {RN_CUDNN_FILES}},
-    {"Fourier transforms", {RN_CUFFT_FILES}}, {"traces", {RN_CUPTI_FILES}},
+    {"driver", {RN_CUDA_DRIVER_FILES}},
+    {"compiles loops", {RN_NVRTC_FILES}},
+    {"matrix products", {RN_CUBLASLT_FILES}},
+    {"convolutions", {RN_CUDNN_FILES}},
+    {"Fourier transforms", {RN_CUFFT_FILES}},
+    {"factors of matrices", {RN_CUSOLVER_FILES}},
+    {"traces", {RN_CUPTI_FILES}},
 };
 
 static void find_library(const char* const* files, rn_part_library_t* out) {

@@ -1,6 +1,7 @@
 // Factors and triangular solutions: see blocked.h.
 #include "kernels/cuda/linalg/blocked.h"
 
+#include "kernels/cuda/linalg/large.h"
 #include "kernels/cuda/linalg/linalg.h"
 #include "kernels/cuda/math/matmul.h"
 
@@ -215,6 +216,9 @@ rn_status_t rn_cuda_factor(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t n, in
                            void* lu, void* pivots, void* is_singular) {
   const rn_cuda_matrices_t all = dense(dtype, lu, n, n, stack);
   const int64_t width = n <= SMALL ? n : PANEL;
+  rn_cusolver_t* solver = NULL;
+  RN_RETURN_IF_ERROR(rn_cuda_large_solver(ctx, dtype, stack, n, n, &solver));
+  if (solver) return rn_cuda_large_factor(ctx, solver, dtype, n, stack, lu, pivots, is_singular);
   for (int64_t at = 0; at < n; at += width) {
     const int64_t to = at + width < n ? at + width : n;
     RN_RETURN_IF_ERROR(factor_panel(ctx, dtype, stack,
@@ -282,6 +286,16 @@ static rn_status_t factor_positive_blocks(rn_kernel_ctx_t* ctx, const rn_cuda_ma
                                                                     .stride = l->stride}));
     if (to < n) RN_RETURN_IF_ERROR(finish_positive_panel(ctx, l, n, at, to));
   }
+  return RN_OK;
+}
+
+static rn_status_t factor_large_positive(rn_kernel_ctx_t* ctx, const rn_cuda_matrices_t* l,
+                                         int64_t n, rn_tensor_t* has_failed) {
+  rn_cusolver_t* solver = NULL;
+  RN_RETURN_IF_ERROR(rn_cuda_large_solver(ctx, l->dtype, l->stack, n, n, &solver));
+  RN_RETURN_IF_ERROR(solver ? rn_cuda_large_factor_positive(ctx, solver, l->dtype, n, l->stack,
+                                                            l->data, has_failed)
+                            : factor_positive_blocks(ctx, l, n, has_failed));
   struct finish_cholesky_args args = {
       .l = l->data, .has_failed = has_failed->data, .n = n, .stack = l->stack};
   return rn_cuda_each(ctx, rn_cuda_name("linalg/solve/finish_cholesky", l->dtype).text,
@@ -299,7 +313,7 @@ rn_status_t rn_cuda_factor_positive(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int6
   rn_tensor_t has_failed;
   if (a != l) RN_RETURN_IF_ERROR(rn_cuda_copy_matrices(ctx, n, n, &from, &to));
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &stack}, &has_failed));
-  rn_status_t status = factor_positive_blocks(ctx, &to, n, &has_failed);
+  rn_status_t status = factor_large_positive(ctx, &to, n, &has_failed);
   rn_tensor_clear(&has_failed);
   return status;
 }

@@ -1,5 +1,6 @@
 // QR, SVD and eigenvalues of self-adjoint matrices on a GPU.
 #include "kernels/cpu/linalg/shapes.h"
+#include "kernels/cuda/linalg/large.h"
 #include "kernels/cuda/linalg/linalg.h"
 
 // After launch.h, which has its types.
@@ -133,6 +134,28 @@ static rn_status_t issue(rn_kernel_ctx_t* ctx, const cuda_decomposition_t* work,
   return status;
 }
 
+// By cuSOLVER, if it takes such matrices and |decompose|, which may fail, does not.
+static rn_status_t issue_by_library(rn_kernel_ctx_t* ctx, const struct decompose_args* args,
+                                    rn_status_t (*decompose)(rn_kernel_ctx_t* ctx,
+                                                             rn_cusolver_t* solver,
+                                                             const rn_cuda_large_t* work,
+                                                             bool* out_done),
+                                    bool* out_done) {
+  const rn_dtype_t dtype = rn_in(ctx, 0)->dtype;
+  rn_cusolver_t* solver = NULL;
+  *out_done = false;
+  RN_RETURN_IF_ERROR(rn_cuda_large_solver(ctx, dtype, args->stack, args->m, args->n, &solver));
+  if (!solver) return RN_OK;
+  const rn_cuda_large_t work = {.dtype = dtype,
+                                .m = args->m,
+                                .n = args->n,
+                                .stack = args->stack,
+                                .a = args->a,
+                                .outs = {args->outs[0], args->outs[1], args->outs[2]},
+                                .is_full = args->is_full};
+  return decompose(ctx, solver, &work, out_done);
+}
+
 static rn_status_t qr_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_linalg_check_matrices(rn_in(ctx, 0)));
   struct decompose_args args = args_of(ctx);
@@ -140,6 +163,9 @@ static rn_status_t qr_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(make_output(ctx, 0, 2, m, width, &args));
   RN_RETURN_IF_ERROR(make_output(ctx, 1, 2, width, n, &args));
   if (args.stack == 0 || m * width + width * n == 0) return RN_OK;
+  bool done = false;
+  RN_RETURN_IF_ERROR(issue_by_library(ctx, &args, rn_cuda_large_qr, &done));
+  if (done) return RN_OK;
   const cuda_decomposition_t work = {.all = "linalg/decompose/qr",
                                      .size = m * n + m * width + least + 1};
   return issue(ctx, &work, &args);
@@ -159,6 +185,9 @@ static rn_status_t singular_compute(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(no_vectors(ctx, 2));
   }
   if (args.stack == 0 || most == 0) return RN_OK;
+  bool done = false;
+  RN_RETURN_IF_ERROR(issue_by_library(ctx, &args, rn_cuda_large_singular, &done));
+  if (done) return RN_OK;
   const int64_t u = wants_vectors ? most * (args.is_full ? most : least) : 0;
   const cuda_decomposition_t work = {.all = "linalg/decompose/singular",
                                      .begin = "linalg/decompose/singular_begin",
@@ -199,7 +228,10 @@ static rn_status_t eigen_compute(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(make_output(ctx, 1, 2, args.n, args.n, &args));
   else
     RN_RETURN_IF_ERROR(no_vectors(ctx, 1));
-  return args.stack && args.n ? eigen(ctx, &args) : RN_OK;
+  if (args.stack == 0 || args.n == 0) return RN_OK;
+  bool done = false;
+  RN_RETURN_IF_ERROR(issue_by_library(ctx, &args, rn_cuda_large_eigen, &done));
+  return done ? RN_OK : eigen(ctx, &args);
 }
 
 static rn_status_t qr_init(const rn_kernel_init_t* init, void* state) {
