@@ -311,11 +311,12 @@ class TestCase(unittest.TestCase):
         _core.set_current(False)
         framework.reset_default_graph()
         if in_graph:  # the program executes eagerly but was inside a graph: continue in the new graph
-            _core.set_current(default_graph._default_graph)
+            _core.set_current(framework.get_default_graph())
         if framework.executing_eagerly():
             from runnel.eager import context as eager
             eager.set_seed(87654321)
-        framework.get_default_graph().seed = 87654321
+        else:
+            framework.get_default_graph().seed = 87654321
         random.seed(87654321)
         import numpy
         numpy.random.seed(87654321)

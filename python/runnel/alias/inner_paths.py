@@ -128,7 +128,7 @@ tf_record: python_io
 tf_export: alias.for_keras.export_names
 tf_decorator: alias.util.decorators
 tf_contextlib: alias.util.util_names
-tf_should_use: alias.util.util_names
+tf_should_use: alias.util.should_use
 function_utils: alias.util.util_names
 keyword_args: alias.util.util_names
 numpy_compat: alias.numpy_compat

@@ -29,6 +29,7 @@ _PUBLIC = {
     "resize_images_v2": "v2:image.resize",
     "set_seed": "v2:random.set_seed",
     "sparse_concat_v2": "v2:sparse.concat",
+    "sparse_reduce_sum_v2": "v2:sparse.reduce_sum",
     "sparse_segment_mean_v2": "v2:sparse.segment_mean",
     "sparse_segment_sqrt_n_v2": "v2:sparse.segment_sqrt_n",
     "sparse_segment_sum_v2": "v2:sparse.segment_sum",
@@ -38,7 +39,16 @@ _PUBLIC = {
 }
 
 
+# Modules that others of TensorFlow's import, and that programs find there.
+_MODULES = {
+    "fingerprint_pb2": "core.protobuf.fingerprint_pb2",
+    "tf_logging": "python.platform.tf_logging",
+}
+
+
 def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module("tensorflow." + _MODULES[name])
     if name == "ENABLE_CONTROL_FLOW_V2":
         import runnel
         return runnel.control_flow_v2_enabled()
@@ -74,28 +84,3 @@ def batch_gather_nd(params, indices, batch_dims, name=None):
 def forward_compatibility_horizon(year, month, day):
     """A context manager without effect: there is no older version that must read what this one writes."""
     yield
-
-
-class _Flags:
-    """Experiments of TensorFlow's build: none is on."""
-
-    def __getattr__(self, name):
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return _Off()
-
-
-class _Off:
-    def value(self):
-        """Returns whether the experiment is on: never."""
-        return False
-
-    def reset(self, value):
-        """Raises an error, unless the experiment stays off."""
-        if value:
-            raise NotImplementedError("Experiments of TensorFlow's build")
-
-
-def config():
-    """Returns the experiments of TensorFlow's build."""
-    return _Flags()

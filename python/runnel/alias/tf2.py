@@ -2,4 +2,5 @@
 
 from runnel.core.v2_switches import v2_behavior_enabled as enabled
 
-__all__ = ["enabled"]
+__all__ = ["enabled", "is_enabled"]
+is_enabled = enabled

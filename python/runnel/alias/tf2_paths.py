@@ -33,7 +33,7 @@ core.function.capture.free_vars_detect: autograph.free_variables
 core.function.polymorphism.function_type: functions.function_type functions.signatures
 core.function.polymorphism.function_cache: functions.dispatch_table
 core.function.polymorphism.type_dispatch: functions.dispatch_table
-core.config.flags
+core.config.flags: alias.util.build_flags
 python.autograph.core.converter: autograph.experimental alias.autograph_names
 python.autograph.core.ag_ctx: alias.autograph_names
 python.autograph.impl.api: alias.autograph_names autograph.conversion autograph
@@ -120,7 +120,7 @@ python.data.util.traverse: alias.data_names
 python.distribute.ps_values: distribute.central_storage distribute
 python.distribute.values: distribute.values distribute.variable distribute
 python.eager.backprop: eager.backprop alias.gradient_names
-python.eager.backprop_util: eager.backprop
+python.eager.backprop_util: alias.gradient_names eager.backprop
 python.eager.benchmarks_test_base
 python.eager.cancellation: alias.eager_names
 python.eager.context: alias.eager_names eager.context config alias.test_util compat.v2.internal
@@ -137,7 +137,7 @@ python.eager.lift_to_graph: alias.eager_names eager.wrap_function
 python.eager.monitoring: alias.monitoring_names estimator.estimator_names
 python.eager.profiler
 python.eager.profiler_client
-python.eager.record: alias.eager_names eager.backprop
+python.eager.record: alias.gradient_names alias.eager_names eager.backprop
 python.eager.remote: alias.remote_names config
 python.eager.tape: eager.backprop
 python.eager.test: test
@@ -179,6 +179,8 @@ python.framework.op_def_library: alias.util.op_library_names alias.eager_names
 python.framework.op_def_library_pybind
 python.grappler.tf_optimizer
 python.module.module: core.module
+python.platform._pywrap_tf2: alias.tf2
+python.ops.math_ops: alias.gradient_names ops.math_ops
 python.ops.bincount_ops: alias.bincount_names
 python.ops.sparse_ops: alias.bincount_names ops.sparse_ops sparse
 python.ops.control_flow_grad
@@ -284,23 +286,23 @@ python.pywrap_tfe: alias.eager_names
 python.util.variable_utils: alias.for_keras.variable_utils
 python.pywrap_sanitizers: alias.data_names
 python.saved_model.fingerprinting: saved_model.fingerprinting
-python.saved_model.fingerprinting_utils
+python.saved_model.fingerprinting_utils: saved_model.fingerprinting
 python.saved_model.load_options: saved_model.options
 python.saved_model.load_v1_in_v2: saved_model.graph_loading
 python.saved_model.main_op: saved_model.meta_graphs
-python.saved_model.method_name_updater
+python.saved_model.method_name_updater: saved_model.method_names
 python.saved_model.nested_structure_coder: saved_model.structured_value
 python.framework.immutable_dict: alias.framework_names
 python.saved_model.registration: saved_model.registration
 python.saved_model.revived_types: saved_model.revived_types
 python.saved_model.save_context: saved_model.save_context
 python.saved_model.save_options: saved_model.options
-python.saved_model.tracing_utils
+python.saved_model.tracing_utils: saved_model.saving_functions
 python.saved_model.load: saved_model.object_loading saved_model
 python.saved_model.save: saved_model.object_saving saved_model
 python.saved_model.pywrap_saved_model.metrics: saved_model.metrics
-python.saved_model.pywrap_saved_model.fingerprinting
-python.saved_model.pywrap_saved_model.constants
+python.saved_model.pywrap_saved_model.fingerprinting: saved_model.fingerprinting
+python.saved_model.pywrap_saved_model.constants: saved_model.fingerprinting saved_model.signature_defs
 python.trackable.asset: saved_model.asset
 python.trackable.base_delegate: core.base_delegate
 python.trackable.base: core.trackable checkpoint.saveable
@@ -342,6 +344,7 @@ python.framework.registry: alias.small_utils
 python.framework.traceable_stack: alias.small_utils
 python.framework.immutable_dict: extension_types.fields
 python.util.tf_stack: alias.util.tf_stack
+python.framework.subscribe: graph.subscriptions
 python.framework.error_interpolation: alias.util.error_interpolation
 python.util.nest: nest core.nest_up_to alias.for_keras.nest_names
 python.util.nest_util: core.nest_up_to nest alias.small_utils

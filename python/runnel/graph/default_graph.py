@@ -22,6 +22,8 @@ def _global_graph():
 
 def executing_eagerly():
     """Tells whether operations run when they are called."""
+    if not _eager_enabled and not _stack.graphs:
+        return False  # without making the default graph
     return _core.current() is None
 
 
@@ -43,12 +45,12 @@ def has_default_graph():
 
 
 def reset_default_graph():
-    """Replaces the default graph by a new, empty one."""
+    """Forgets the default graph: the next use makes a new, empty one."""
     global _default_graph
     if _stack.graphs:
         raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you "
                              "need a cleared graph, exit the nesting and create a new graph.")
-    _default_graph = Graph()
+    _default_graph = None
 
 
 def _get_graph_from_inputs(op_input_list, graph=None):

@@ -16,6 +16,7 @@ from runnel.saved_model import metrics
 FINGERPRINT_FILENAME = "fingerprint.pb"
 _PRODUCER = 4  # the version of the format in TensorFlow 2.21
 
+is_enabled = True  # whether models that are saved get fingerprints
 _HASHES = ("graph_def_program_hash", "signature_def_hash", "saved_object_graph_hash", "checkpoint_hash")
 _NAMES = ("saved_model_checksum",) + _HASHES
 
@@ -77,9 +78,36 @@ def read_fingerprint(export_dir):
             folder, error)) from None
 
 
+def to_proto(fingerprint):
+    """Returns the FingerprintDef of a fingerprint."""
+    made = message_class("FingerprintDef")(**{name: getattr(fingerprint, name) for name in _NAMES})
+    if fingerprint.version is not None:
+        made.version.CopyFrom(fingerprint.version)
+    return made
+
+
+def ReadSavedModelFingerprint(export_dir):  # noqa: N802
+    """Returns the bytes of the file that has a model's fingerprint."""
+    with any_files.open(os.path.join(os.fsdecode(export_dir), FINGERPRINT_FILENAME), "rb") as file:
+        return file.read()
+
+
+def note_read(folder):
+    """Notes the fingerprint of a model that has been loaded among the metrics."""
+    try:
+        data = ReadSavedModelFingerprint(folder)
+        metrics.SetReadFingerprint(fingerprint=data)
+        metrics.SetReadPathAndSingleprint(path=folder, singleprint=Fingerprint.from_proto(data).singleprint())
+        metrics.SetFoundFingerprintOnLoad(found_status=metrics.kFingerprintFound)
+    except FileNotFoundError:
+        metrics.SetFoundFingerprintOnLoad(found_status=metrics.kFingerprintNotFound)
+    except Exception:
+        metrics.SetFoundFingerprintOnLoad(found_status=metrics.kFingerprintError)
+
+
 def write_fingerprint(export_dir, model):
     """Writes the fingerprint of a SavedModel message and of the variables beside it."""
-    if not executing_eagerly():
+    if not is_enabled or not executing_eagerly():
         return  # the op that hashes needs values
     meta, made = model.meta_graphs[0], message_class("FingerprintDef")()
     made.saved_model_checksum = _hash(model.SerializeToString())

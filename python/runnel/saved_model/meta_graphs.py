@@ -10,11 +10,13 @@ from runnel.core.framework import (
     get_default_graph)
 from runnel.core.protobuf import message_class
 from runnel.io import any_files
+from runnel.saved_model import metrics
 from runnel.saved_model.method_names import MethodNameUpdater
 # Writing
 from runnel.saved_model.signature_defs import (  # noqa: F401
     ASSETS_DIRECTORY, ASSETS_KEY, CLASSIFY_INPUTS, CLASSIFY_METHOD_NAME, CLASSIFY_OUTPUT_CLASSES,
-    CLASSIFY_OUTPUT_SCORES, DEBUG_DIRECTORY, DEBUG_INFO_FILENAME_PB, DEFAULT_SERVING_SIGNATURE_DEF_KEY, EVAL,
+    CLASSIFY_OUTPUT_SCORES, DEBUG_DIRECTORY, DEBUG_INFO_FILENAME_PB, DEFAULT_EVAL_SIGNATURE_DEF_KEY, DEFAULT_SERVING_SIGNATURE_DEF_KEY,
+    DEFAULT_TRAIN_SIGNATURE_DEF_KEY, EVAL, INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY,
     GPU, LEGACY_INIT_OP_KEY, MAIN_OP_KEY, PREDICT_INPUTS, PREDICT_METHOD_NAME,
     PREDICT_OUTPUTS, REGRESS_INPUTS, REGRESS_METHOD_NAME, REGRESS_OUTPUTS, SAVED_MODEL_FILENAME_PB,
     SAVED_MODEL_FILENAME_PBTXT, SAVED_MODEL_SCHEMA_VERSION, SERVING, SUPERVISED_EVAL_METHOD_NAME, SUPERVISED_TRAIN_METHOD_NAME,
@@ -23,6 +25,7 @@ from runnel.saved_model.signature_defs import (  # noqa: F401
     get_tensor_from_tensor_info, is_valid_signature, load_op_from_signature_def, op_signature_def, predict_signature_def,
     regression_signature_def, supervised_eval_signature_def, supervised_train_signature_def, _INIT_SIGNATURE)
 
+_SAVE_BUILDER_LABEL, _LOADER_LABEL = "save_v1_builder", "loader"  # of the counts of calls
 
 
 class Builder:
@@ -149,7 +152,9 @@ class Builder:
         path = os.path.join(self._export_dir,
                             SAVED_MODEL_FILENAME_PBTXT if as_text else SAVED_MODEL_FILENAME_PB)
         data = str(self._saved_model).encode() if as_text else self._saved_model.SerializeToString()
+        metrics.IncrementWriteApi(_SAVE_BUILDER_LABEL)
         replace_file(path, data)
+        metrics.IncrementWrite(write_version="1")
         return path.encode()
 
 
@@ -346,6 +351,9 @@ class _Loader:
                 sess.run(op, feed_dict=_asset_feeds(meta, self._export_dir, import_scope))
 
     def load(self, sess, tags, import_scope=None, **saver_kwargs):
+        metrics.IncrementReadApi(_LOADER_LABEL)
+        metrics.IncrementRead(write_version="2" if len(self._saved_model.meta_graphs) == 1 and self._saved_model.meta_graphs[0].HasField(
+            "object_graph_def") else "1")
         return load(sess, tags, self._export_dir, import_scope, **saver_kwargs)
 
 
@@ -386,11 +394,11 @@ def _constants(*names):
 
 
 constants = _module("constants", **_constants(
-    "ASSETS_DIRECTORY", "ASSETS_KEY", "DEBUG_DIRECTORY", "DEBUG_INFO_FILENAME_PB", "LEGACY_INIT_OP_KEY", "MAIN_OP_KEY", "SAVED_MODEL_FILENAME_PB",
-    "SAVED_MODEL_FILENAME_PBTXT", "SAVED_MODEL_SCHEMA_VERSION", "VARIABLES_DIRECTORY",
+    "ASSETS_DIRECTORY", "ASSETS_KEY", "DEBUG_DIRECTORY", "DEBUG_INFO_FILENAME_PB", "INIT_OP_SIGNATURE_KEY", "LEGACY_INIT_OP_KEY", "MAIN_OP_KEY",
+    "SAVED_MODEL_FILENAME_PB", "SAVED_MODEL_FILENAME_PBTXT", "TRAIN_OP_KEY", "TRAIN_OP_SIGNATURE_KEY", "SAVED_MODEL_SCHEMA_VERSION", "VARIABLES_DIRECTORY",
     "VARIABLES_FILENAME"))
 signature_constants = _module("signature_constants", **_constants(
-    *(n for n in dir() if n.startswith(("CLASSIFY_", "PREDICT_", "REGRESS_", "DEFAULT_SERVING")))))
+    *(n for n in dir() if n.startswith(("CLASSIFY_", "PREDICT_", "REGRESS_", "DEFAULT_")))))
 tag_constants = _module("tag_constants", SERVING=SERVING, TRAINING=TRAINING, GPU=GPU, TPU=TPU)
 SavedModelBuilder, SavedModelLoader = Builder, _Loader
 builder = _module("builder", SavedModelBuilder=Builder)

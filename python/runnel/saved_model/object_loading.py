@@ -20,7 +20,7 @@ from runnel.eager.tracing import add_functions
 from runnel.ops import variables
 from runnel.ops.control_flow import group
 from runnel.ops.resource_variable import UninitializedVariable
-from runnel.saved_model import metrics, registration, revived_types, signatures, structured_value  # noqa: F401  signatures registers its type
+from runnel.saved_model import fingerprinting, metrics, registration, revived_types, signatures, structured_value  # noqa: F401  signatures registers its type
 from runnel.saved_model.asset import Asset
 from runnel.saved_model.names_of_loads import rename_calls
 from runnel.saved_model.options import LoadOptions
@@ -348,6 +348,7 @@ def load_partial(export_dir, filters, tags=None, options=None):
         root = load_graph(meta, folder)
         _describe_root(root, meta)
     metrics.SetReadPath(saved_model_path=folder)
+    fingerprinting.note_read(folder)
     return {path: loader.get(path) for path in filters} if filters and loader is not None else {"root": root}
 
 

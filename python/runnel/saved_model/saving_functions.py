@@ -11,7 +11,8 @@ from runnel.checkpoint.saveables import as_text, saveable_objects_for_op
 from runnel.checkpoint.saveable import NoRestoreSaveable, SaveableObject
 from runnel.core import convert, framework
 from runnel.core.python_state import PythonState
-from runnel.eager.def_function import TensorSpec
+from runnel.eager.concrete_function import ConcreteFunction
+from runnel.eager.def_function import Function, TensorSpec, function
 from runnel.eager.tracing import trace
 from runnel.saved_model.captures import Captures
 
@@ -65,6 +66,20 @@ def _of_tensors(obj):
         return done(*_operations(obj._restore_from_tensors(dict(zip(names, tensors)))))
     return (_bare("save_fn", save, [], ((), {}), lambda _: {spec.name: spec for spec in specs}),
             _bare("restore_fn", restore, specs, (({spec.name: spec for spec in specs},), {}), lambda _: TensorSpec((), dtypes.int32, "unknown")))
+
+
+def trace_save_and_restore(obj):
+    """Returns concrete functions that save an object to {name: tensor} and restore it; those that the object has, if they are such."""
+    save, restore = obj._serialize_to_tensors, obj._restore_from_tensors
+    if not isinstance(save, (ConcreteFunction, Function)):
+        save = function(lambda: {name: _value(tensor) for name, tensor in obj._serialize_to_tensors().items()})
+    if isinstance(save, Function):
+        save = save.get_concrete_function()
+    if not isinstance(restore, (ConcreteFunction, Function)):
+        restore = function(obj._restore_from_tensors)
+    if isinstance(restore, Function):
+        restore = restore.get_concrete_function(save.structured_outputs)
+    return save, restore
 
 
 def _operations(result):

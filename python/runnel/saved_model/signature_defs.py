@@ -27,6 +27,8 @@ REGRESS_INPUTS, REGRESS_OUTPUTS = "inputs", "outputs"
 REGRESS_METHOD_NAME = "tensorflow/serving/regress"
 SUPERVISED_TRAIN_METHOD_NAME = "tensorflow/supervised/training"
 SUPERVISED_EVAL_METHOD_NAME = "tensorflow/supervised/eval"
+DEFAULT_TRAIN_SIGNATURE_DEF_KEY, DEFAULT_EVAL_SIGNATURE_DEF_KEY = "train", "eval"
+INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY = _INIT_SIGNATURE, "__saved_model_train_op"
 EVAL = "eval"
 TRAIN_OP_KEY = "saved_model_train_op"
 

@@ -111,11 +111,6 @@ def kwarg_only(f):
     return keyword_args_only(f)
 
 
-def should_use_result(fn=None, warn_in_eager=False, error_in_function=False):
-    """A decorator that does nothing: unused results are not reported."""
-    return fn if fn is not None else lambda func: func
-
-
 class LazyLoader(types.ModuleType):
     """A module that is imported when one of its names is first used or set; `warning` is logged then."""
 
