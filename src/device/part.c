@@ -146,7 +146,7 @@ static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_ro
                     !(row->flags & RN_KERNEL_KEEPS_INPUTS) && !how->allocates;
     if (is_light) row->flags |= RN_KERNEL_REPLAYS;  // it issues nothing
   }
-  if (how->moves) row->flags |= RN_KERNEL_REPLAYS;
+  if (how->moves || how->assigns) row->flags |= RN_KERNEL_REPLAYS;
   if (repeats(how, cpu)) row->flags |= RN_KERNEL_REPEATS;
   if (how->moves || how->is_plain) limit_to_plain(row);
   return rn_kernel_register(row);

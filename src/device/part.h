@@ -43,6 +43,7 @@ typedef struct rn_part_init_t {
 typedef struct rn_part_row_t {
   const char* op;
   bool moves;                // issues work, for elements that are plain bytes
+  bool assigns;              // issues copies into variables
   bool is_plain;             // only for elements that are plain bytes
   bool is_variant;           // only for variants
   bool on_host;              // all arguments are in host memory

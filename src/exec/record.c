@@ -9,21 +9,23 @@
 // Feeds and fetches up to this size are recorded, and copied once more on the host for that.
 #define MOST_COPIED ((size_t)64 << 10)
 
-// Whether instruction |n| moves a small value between the client and the device.
+// Whether instruction |n| moves a small value between the client and the device, or a constant to
+// the device.
 static bool may_copy(const rn_compile_t* c, int32_t n) {
   const rn_plan_t* plan = c->plan;
   const rn_instr_t* instr = &plan->instrs[n];
   const bool to_host = rn_instr_is_move(instr, true);
   if (!to_host && !rn_instr_is_move(instr, false)) return false;
   const rn_ir_node_t* node = rn_compile_node(c, c->node_of[n]);
-  const int32_t in = plan->inputs[instr->first_input], out = instr->first_output;
-  const bool is_port =
-      to_host ? !rn_ir_flag(node, "waits") && c->is_fetched[out] &&
-                    plan->slots[out].kind == RN_SLOT_DYNAMIC
-              : plan->slots[in].kind == RN_SLOT_FEED && plan->slots[out].kind == RN_SLOT_PLANNED;
+  const rn_slot_t *in = &plan->slots[plan->inputs[instr->first_input]],
+                  *out = &plan->slots[instr->first_output];
+  const bool is_port = to_host ? !rn_ir_flag(node, "waits") && c->is_fetched[instr->first_output] &&
+                                     out->kind == RN_SLOT_DYNAMIC
+                               : (in->kind == RN_SLOT_FEED || in->kind == RN_SLOT_CONSTANT) &&
+                                     out->kind == RN_SLOT_PLANNED;
   int64_t count;
   return is_port && rn_shape_is_full(node->shapes[0]) && rn_shape_count(node->shapes[0], &count) &&
-         count > 0 && (size_t)count <= MOST_COPIED / rn_dtype_size(plan->slots[out].dtype);
+         count > 0 && (size_t)count <= MOST_COPIED / rn_dtype_size(out->dtype);
 }
 
 // Whether a host argument has the same value in every step: a constant, or the handle of a
@@ -35,20 +37,49 @@ static bool is_fixed(const rn_plan_t* plan, int32_t slot) {
          rn_instr_flags(&plan->instrs[producer]) & RN_KERNEL_OWN_OUTPUTS;
 }
 
-// Whether all readers of the outputs of |instr| lie before |end| in its task.
+// Whether all readers of the outputs of |instr|, and of what shares their bytes, lie before |end|
+// in its task.
 static bool is_read_before(const rn_compile_t* c, const rn_instr_t* instr, int32_t end) {
-  for (int32_t o = 0; o < instr->output_count; ++o) {
-    int32_t slot = instr->first_output + o;
+  const rn_plan_t* plan = c->plan;
+  for (int32_t o = 0; o < instr->output_count; ++o)
+    if (c->last_reader[instr->first_output + o] >= end) return false;
+  // Sharers are outputs of later instructions.
+  int32_t last = instr->first_output + instr->output_count;
+  for (int32_t slot = instr->first_output; slot < plan->slot_count; ++slot) {
+    int32_t root = c->root[slot];
+    if (root < instr->first_output || root >= last) continue;
     if (c->last_reader[slot] >= end || c->crosses_tasks[slot] || c->is_fetched[slot]) return false;
   }
   return true;
 }
 
-// Whether an output needs no place in memory.
-static bool is_empty(const rn_compile_t* c, int32_t n, int32_t output) {
+// Whether the shape of an output is known, and whether it needs a place in memory then.
+static bool is_known(const rn_compile_t* c, int32_t n, int32_t output, bool* out_needs_place) {
   rn_shape_t shape = rn_compile_node(c, c->node_of[n])->shapes[output];
-  int64_t count;
-  return rn_shape_is_full(shape) && rn_shape_count(shape, &count) && count == 0;
+  int64_t count = 0;
+  bool is_full = rn_shape_is_full(shape) && rn_shape_count(shape, &count);
+  *out_needs_place = is_full && count > 0;
+  return is_full;
+}
+
+// Whether an output gets memory in every step: somebody may keep it. Such a value may not leave the
+// segment, which has other memory for it.
+static bool is_loose(const rn_compile_t* c, int32_t n, int32_t output) {
+  const rn_plan_t* plan = c->plan;
+  const rn_slot_t* slot = &plan->slots[plan->instrs[n].first_output + output];
+  bool needs_place = false;
+  return slot->kind != RN_SLOT_PLANNED && !rn_dtype_is_ref(slot->dtype) &&
+         is_known(c, n, output, &needs_place) && needs_place;
+}
+
+// Whether |n| hands out what it holds, or has an output that is loose.
+static bool must_end_inside(const rn_compile_t* c, int32_t n) {
+  const rn_instr_t* instr = &c->plan->instrs[n];
+  uint32_t flags = rn_instr_flags(instr);
+  bool is_loose_one = false;
+  for (int32_t o = 0; !(flags & RN_KERNEL_FORWARDS) && o < instr->output_count; ++o)
+    is_loose_one |= is_loose(c, n, o);
+  return flags & RN_KERNEL_OWN_OUTPUTS || (is_loose_one && instr->kernel && !may_copy(c, n));
 }
 
 static bool may_record(const rn_compile_t* c, int32_t n) {
@@ -58,28 +89,30 @@ static bool may_record(const rn_compile_t* c, int32_t n) {
   if (!instr->compute || instr->async >= 0) return false;
   if (plan->device->vtable->feed && plan->device->vtable->fetch && may_copy(c, n)) return true;
   uint32_t flags = rn_instr_flags(instr);
-  if ((flags & RN_KERNEL_REPLAYS) != RN_KERNEL_REPLAYS || flags & RN_KERNEL_KEEPS_INPUTS)
-    return false;
+  if ((flags & RN_KERNEL_REPLAYS) != RN_KERNEL_REPLAYS) return false;
   for (int32_t i = 0; i < instr->input_count; ++i)
     if (instr->kernel->input_is_host[i] && !is_fixed(plan, plan->inputs[instr->first_input + i]))
       return false;
   if (flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS)) return true;
+  bool needs_place;
   for (int32_t o = 0; o < instr->output_count; ++o)
     if (plan->slots[instr->first_output + o].kind != RN_SLOT_PLANNED &&
-        !rn_dtype_is_ref(plan->slots[instr->first_output + o].dtype) && !is_empty(c, n, o))
+        !rn_dtype_is_ref(plan->slots[instr->first_output + o].dtype) &&
+        (instr->kernel->output_is_host[o] || !is_known(c, n, o, &needs_place)))
       return false;
   return true;
 }
 
 // The end of the longest segment that starts at |first|. An instruction that hands out what it
-// holds (a variable's value) is part of it only if the value does not leave.
+// holds (a variable's value), or whose result may be kept, is part of it only if the value does not
+// leave.
 static int32_t segment_end(const rn_compile_t* c, int32_t first, int32_t limit) {
   const rn_plan_t* plan = c->plan;
   int32_t end = first;
   while (end < limit && may_record(c, end)) ++end;
   for (int32_t n = end - 1; n >= first; --n) {
     const rn_instr_t* instr = &plan->instrs[n];
-    if (rn_instr_flags(instr) & RN_KERNEL_OWN_OUTPUTS && !is_read_before(c, instr, end)) {
+    if (must_end_inside(c, n) && !is_read_before(c, instr, end)) {
       end = n;
       n = end;
     }

@@ -45,7 +45,7 @@ static bool may_record(const rn_compile_t* c, int32_t n) {
   if (!instr->kernel) return true;  // control flow, a constant or a no-op
   if (rn_instr_is_move(instr, false) || rn_instr_is_move(instr, true)) return may_move(c, n);
   uint32_t flags = rn_instr_flags(instr);
-  if ((flags & RN_KERNEL_REPLAYS) == RN_KERNEL_REPLAYS) return !(flags & RN_KERNEL_KEEPS_INPUTS);
+  if ((flags & RN_KERNEL_REPLAYS) == RN_KERNEL_REPLAYS) return true;
   return flags & RN_KERNEL_REPEATS && !takes_references(c, instr);
 }
 

@@ -49,6 +49,7 @@ PLAIN(hoist_loop_inputs)
 PLAIN(pack_matmul_weights)
 PLAIN(split_batch_norms)
 PLAIN(split_losses)
+PLAIN(spread_unique)
 PLAIN(keep_weights)
 PLAIN(fuse_conv)
 PLAIN(turn_filters)
@@ -121,6 +122,8 @@ const rn_pass_t rn_passes[] = {
              "splits batch norms into statistics and elementwise nodes where those can be fused"),
     OPTIMIZE(split_losses, RN_IR_PLACED,
              "splits cross entropies of a GPU into sums per row and elementwise nodes"),
+    OPTIMIZE(spread_unique, RN_IR_PLACED,
+             "updates rows of variables on a GPU without counting distinct ones"),
     OPTIMIZE(fuse_conv, RN_IR_PLACED,
              "fuses a convolution with its bias, activation, batch norm or shortcut"),
     OPTIMIZE(turn_filters, RN_IR_PLACED,

@@ -288,6 +288,9 @@ RN_MUST_USE rn_status_t rn_pass_fuse_levels(rn_ir_t* ir);
 RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);
 // After placement, before fuse_loops: the same for cross entropies of classes. Sweeps.
 RN_MUST_USE rn_status_t rn_pass_split_losses(rn_ir_t* ir);
+// After placement, before fuse_loops: updates rows of variables on a device other than the host
+// without counting the distinct ones. Infers shapes.
+RN_MUST_USE rn_status_t rn_pass_spread_unique(rn_ir_t* ir);
 // After mixed_precision, before fuse_conv: casts weights to bfloat16 once, if the step changes no
 // variable. Sweeps.
 RN_MUST_USE rn_status_t rn_pass_keep_weights(rn_ir_t* ir);

@@ -17,6 +17,7 @@ static const rn_kernel_family_t* const families[] = {
 static const rn_part_row_t shared[] = {
 #define X(op_, ...) {.op = #op_, .host_args = {__VA_ARGS__}},
 #define MOVES(op_, ...) {.op = #op_, .moves = true, .host_args = {__VA_ARGS__}},
+#define ASSIGNS(op_, ...) {.op = #op_, .assigns = true, .host_args = {__VA_ARGS__}},
 #define PLAIN(op_, ...) {.op = #op_, .is_plain = true, .host_args = {__VA_ARGS__}},
 #define SCRATCH(op_, ...) \
   {.op = #op_, .is_plain = true, .allocates = true, .of_step = true, .host_args = {__VA_ARGS__}},
@@ -38,6 +39,7 @@ static const rn_part_row_t shared[] = {
 #undef LISTS
 #undef SCRATCH
 #undef PLAIN
+#undef ASSIGNS
 #undef MOVES
 #undef X
     {.op = NULL},

@@ -276,6 +276,20 @@ static rn_status_t assign_ref(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// A variable of a device keeps its place if nothing else holds its buffer: recorded work reads it
+// there. |*out_done| is false if it must take another buffer.
+static rn_status_t assign_in_place(rn_kernel_ctx_t* ctx, rn_variable_t* variable,
+                                   const rn_tensor_t* value, bool* out_done) {
+  rn_mutex_lock(&variable->mutex);
+  *out_done = ctx->kernel->device_memory.is_far && rn_dtype_is_plain(value->dtype) &&
+              rn_tensor_is_set(&variable->value) && rn_tensor_same_shape(&variable->value, value) &&
+              rn_tensor_is_exclusive(&variable->value);
+  rn_status_t status =
+      *out_done ? rn_device_copy(ctx->kernel->device, value, &variable->value) : RN_OK;
+  rn_mutex_unlock(&variable->mutex);
+  return status;
+}
+
 static rn_status_t assign_variable(rn_kernel_ctx_t* ctx) {
   rn_variable_t* variable = NULL;
   RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
@@ -283,6 +297,9 @@ static rn_status_t assign_variable(rn_kernel_ctx_t* ctx) {
   if (variable->dtype != value->dtype)
     return rn_invalid_argument("Trying to assign variable with wrong dtype. Expected %s got %s",
                                rn_dtype_name(variable->dtype), rn_dtype_name(value->dtype));
+  bool is_done = false;
+  RN_RETURN_IF_ERROR(assign_in_place(ctx, variable, value, &is_done));
+  if (is_done) return RN_OK;
   rn_tensor_t kept = {0};
   // The buffer of a constant or a feed belongs to someone else, and the next in-place update would
   // copy it anyway.

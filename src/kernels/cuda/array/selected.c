@@ -123,7 +123,37 @@ static rn_status_t unique(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+// See step/spread_unique.c.
+static rn_status_t spread_unique(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t *out = NULL, *idx = NULL, scratch = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(input), &idx));
+  if (input->count == 0) return RN_OK;
+  if (input->count > INT32_MAX)
+    return rn_unimplemented("Unique of %lld values on a GPU", (long long)input->count);
+  rn_cuda_unique_args args = {.scan = {.count = input->count},
+                              .values = input->data,
+                              .out = out->data,
+                              .idx = idx->data,
+                              .index_size = (i32)rn_dtype_size(idx->dtype)};
+  rn_status_t status = unique_scratch(ctx, input->count, &args, &scratch);
+  if (rn_ok(status))
+    status = rn_cuda_each(ctx, unique_name("array/selected/unique_insert", input->dtype).text,
+                          input->count, &args, sizeof args);
+  if (rn_ok(status))
+    status = rn_cuda_each(ctx, rn_cuda_size_name("array/selected/unique_spread", out->dtype).text,
+                          input->count, &args, sizeof args);
+  rn_tensor_clear(&scratch);
+  return status;
+}
+
 static const rn_kernel_def_t rows[] = {
+    {.op = "_SpreadUnique",
+     .device = "GPU",
+     .types = {{"T", RN_T(INT32) | RN_T(INT64)}},
+     .flags = RN_KERNEL_REPLAYS,
+     .compute = spread_unique},
     {.op = "Where",
      .device = "GPU",
      .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL)}},

@@ -97,6 +97,22 @@ RN_KERNEL(unique_places, rn_cuda_unique_args) {
     }
   }
 }
+// The first of each value stays; -1 is in the places of the others.
+template <typename T>
+RN_DEVICE void unique_spread(const rn_cuda_unique_args& args) {
+  const T* values = static_cast<const T*>(args.values);
+  T* out = static_cast<T*>(args.out);
+  RN_EACH(i, args.scan.count) {
+    i32 first = args.table[args.slots[i]];
+    out[i] = first == (i32)i ? values[i] : T(-1);
+    if (args.index_size == 4)
+      static_cast<i32*>(args.idx)[i] = first;
+    else
+      static_cast<i64*>(args.idx)[i] = first;
+  }
+}
+RN_KERNEL(unique_spread_4, rn_cuda_unique_args) { unique_spread<i32>(args); }
+RN_KERNEL(unique_spread_8, rn_cuda_unique_args) { unique_spread<i64>(args); }
 #define UNIQUE(T, name)                                                            \
   RN_KERNEL(unique_insert_##name, rn_cuda_unique_args) { unique_insert<T>(args); } \
   RN_KERNEL(unique_values_##name, rn_cuda_unique_args) { unique_values<T>(args); }
