@@ -1,50 +1,15 @@
-// Functions as programs, and calls of them. See functions.h.
+// Functions as programs: see functions.h.
 #include "session/functions.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include "session/function_calls.h"
 
-#include "exec/executor.h"
-#include "function/function.h"
-
-typedef struct functions_table_t {
-  rn_functions_t functions;  // first
-  _Atomic int refs;
-  rn_allocator_t allocator;
-  rn_functions_options_t options;
-  rn_arena_t arena;  // for what |options| points to
-  rn_planner_t planner;
-  rn_cancel_t never;                 // the cancellation of calls that cannot be stopped
-  rn_mutex_t mutex;                  // guards all below
-  rn_kept_functions_t derived;       // tables that were derived from this one
-  rn_map_t by_key;                   // key -> session_function_t*
-  struct session_function_t* first;  // all of them
-  bool is_closed;  // programs are gone; functions stay until their last reference is released
-} functions_table_t;
-
-typedef struct session_function_t {
-  rn_instance_t instance;  // first
-  int32_t refs;            // guarded by the table's mutex, as are the links
-  struct session_function_t *next, *previous;
-  functions_table_t* table;
-  rn_str_t key;
-  const rn_function_body_t* body;
-  rn_signature_t signature;  // over the body's graph
-  rn_planner_t planner;
-  rn_kernel_cache_t kernels;
-  rn_arena_t arena;
-  rn_result_place_t* results;  // NULL: all are in host memory
-  rn_mutex_t mutex;            // guards planning
-  rn_programs_t programs;
-} session_function_t;
-
-static void drop_programs(session_function_t* function) {
+static void drop_programs(rn_session_function_t* function) {
   rn_programs_clear(&function->programs);
   rn_kernel_cache_clear(&function->kernels);
   rn_kernel_cache_init(&function->kernels, function->table->allocator);
 }
 
-static void function_destroy(session_function_t* function) {
+static void function_destroy(rn_session_function_t* function) {
   if (!function) return;
   drop_programs(function);
   rn_kernel_cache_clear(&function->kernels);
@@ -59,7 +24,7 @@ static bool must_run(const rn_node_t* node) {
 }
 
 // Arguments are fed and results fetched; control results and stateful nodes always run.
-static rn_status_t make_signature(session_function_t* function) {
+static rn_status_t make_signature(rn_session_function_t* function) {
   const rn_function_body_t* body = function->body;
   rn_arena_t* arena = &function->arena;
   rn_edge_t* feeds = NULL;
@@ -82,7 +47,7 @@ static rn_status_t make_signature(session_function_t* function) {
   return RN_OK;
 }
 
-static rn_status_t describe(session_function_t* function) {
+static rn_status_t describe(rn_session_function_t* function) {
   const rn_function_body_t* body = function->body;
   rn_dtype_t *args = NULL, *results = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, (size_t)body->arg_count, &args));
@@ -101,7 +66,7 @@ static rn_status_t describe(session_function_t* function) {
 }
 
 // Where the nodes of the function go.
-static rn_status_t copy_devices(session_function_t* function, rn_str_t device,
+static rn_status_t copy_devices(rn_session_function_t* function, rn_str_t device,
                                 const rn_args_place_t* args) {
   rn_arena_t* arena = &function->arena;
   size_t count = (size_t)function->body->arg_count;
@@ -122,7 +87,7 @@ static rn_status_t copy_devices(session_function_t* function, rn_str_t device,
 
 // Leaves results in the memory of the devices that compute them. A reference is read into host
 // memory.
-static rn_status_t leave_results(session_function_t* function) {
+static rn_status_t leave_results(rn_session_function_t* function) {
   rn_planner_t* planner = &function->planner;
   size_t count = (size_t)function->body->result_count;
   rn_device_t** memory = NULL;
@@ -146,10 +111,10 @@ static rn_status_t leave_results(session_function_t* function) {
   return RN_OK;
 }
 
-static rn_status_t function_create(functions_table_t* table, const rn_function_body_t* body,
+static rn_status_t function_create(rn_functions_table_t* table, const rn_function_body_t* body,
                                    rn_str_t device, const rn_args_place_t* args, rn_str_t key,
-                                   session_function_t** out) {
-  session_function_t* function = NULL;
+                                   rn_session_function_t** out) {
+  rn_session_function_t* function = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &function));
   function->table = table;
   function->body = body;
@@ -175,7 +140,7 @@ static rn_status_t function_create(functions_table_t* table, const rn_function_b
   return RN_OK;
 }
 
-static rn_status_t enter_locked(functions_table_t* table, session_function_t* function) {
+static rn_status_t enter_locked(rn_functions_table_t* table, rn_session_function_t* function) {
   RN_RETURN_IF_ERROR(rn_map_put(&table->by_key, function->key, function));
   function->next = table->first;
   if (table->first) table->first->previous = function;
@@ -183,12 +148,12 @@ static rn_status_t enter_locked(functions_table_t* table, session_function_t* fu
   return RN_OK;
 }
 
-static rn_status_t get_function(functions_table_t* table, const rn_function_body_t* body,
+static rn_status_t get_function(rn_functions_table_t* table, const rn_function_body_t* body,
                                 rn_str_t device, const rn_args_place_t* args, rn_str_t key,
-                                session_function_t** out) {
+                                rn_session_function_t** out) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&table->mutex);
-  session_function_t* function = rn_map_get(&table->by_key, key);
+  rn_session_function_t* function = rn_map_get(&table->by_key, key);
   if (function) {
     function->refs++;
   } else {
@@ -203,7 +168,7 @@ static rn_status_t get_function(functions_table_t* table, const rn_function_body
   return status;
 }
 
-static rn_status_t check_open(functions_table_t* table) {
+rn_status_t rn_functions_check_open(rn_functions_table_t* table) {
   rn_mutex_lock(&table->mutex);
   bool is_closed = table->is_closed;
   rn_mutex_unlock(&table->mutex);
@@ -214,10 +179,10 @@ static rn_status_t check_open(functions_table_t* table) {
 static rn_status_t prepare(rn_functions_t* functions, const rn_func_attr_t* call, rn_str_t device,
                            const rn_args_place_t* args, const void* owner, rn_instance_t** out,
                            const rn_result_place_t** out_results) {
-  functions_table_t* table = (functions_table_t*)functions;
+  rn_functions_table_t* table = (rn_functions_table_t*)functions;
   *out = NULL;
   const rn_function_body_t* body = NULL;
-  RN_RETURN_IF_ERROR(check_open(table));
+  RN_RETURN_IF_ERROR(rn_functions_check_open(table));
   RN_RETURN_IF_ERROR(rn_function_body(table->options.graph, call, &body));
   rn_strbuf_t key;
   rn_strbuf_init(&key, table->allocator);
@@ -226,7 +191,7 @@ static rn_status_t prepare(rn_functions_t* functions, const rn_func_attr_t* call
   if (args) rn_strbuf_printf(&key, ";");
   for (int32_t i = 0; args && i < body->arg_count; ++i)
     rn_strbuf_printf(&key, ",%.*s %p", RN_STR_ARGS(args->resources[i]), (void*)args->memory[i]);
-  session_function_t* function = NULL;
+  rn_session_function_t* function = NULL;
   rn_status_t status = rn_strbuf_status(&key);
   if (rn_ok(status))
     status = get_function(table, body, device, args, rn_strbuf_view(&key), &function);
@@ -247,7 +212,7 @@ static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* 
   return prepare(functions, call, device, NULL, owner, out, NULL);
 }
 
-static void unlink_locked(functions_table_t* table, session_function_t* function) {
+static void unlink_locked(rn_functions_table_t* table, rn_session_function_t* function) {
   rn_map_remove(&table->by_key, function->key);
   if (function->previous)
     function->previous->next = function->next;
@@ -257,8 +222,8 @@ static void unlink_locked(functions_table_t* table, session_function_t* function
 }
 
 static void release(rn_functions_t* functions, rn_instance_t* instance) {
-  functions_table_t* table = (functions_table_t*)functions;
-  session_function_t* function = (session_function_t*)instance;
+  rn_functions_table_t* table = (rn_functions_table_t*)functions;
+  rn_session_function_t* function = (rn_session_function_t*)instance;
   rn_mutex_lock(&table->mutex);
   bool is_last = --function->refs == 0 && !table->is_closed;
   if (is_last) unlink_locked(table, function);
@@ -266,222 +231,26 @@ static void release(rn_functions_t* functions, rn_instance_t* instance) {
   if (is_last) function_destroy(function);
 }
 
-static bool is_device_of(const rn_place_options_t* place, rn_str_t name) {
-  for (int d = 0; d < place->device_count; ++d)
-    if (rn_str_eq(place->devices[d]->name, name)) return true;
-  return false;
-}
-
-// A kernel of the function that uses a resource goes where the first call's resource is, unless the
-// caller said where that is.
-static rn_status_t find_resources(session_function_t* function, const rn_tensor_t* const* args) {
-  rn_place_options_t* place = &function->planner.place;
-  const int32_t count = function->instance.arg_count;
-  if (place->feed_devices || place->device_count < 2) return RN_OK;
-  rn_str_t* devices = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, (size_t)count, &devices));
-  for (int32_t i = 0; i < count; ++i) {
-    if (args[i]->dtype != RN_RESOURCE || args[i]->count != 1) continue;
-    const rn_handle_t* handle = *RN_DATA(args[i], rn_handle_t*);
-    if (handle && is_device_of(place, handle->device))
-      RN_RETURN_IF_ERROR(rn_arena_str(&function->arena, handle->device, &devices[i]));
-  }
-  place->feed_devices = devices;
-  return RN_OK;
-}
-
-static rn_status_t get_program(session_function_t* function, const rn_tensor_t* const* args,
-                               rn_program_t** out) {
-  *out = rn_programs_find(&function->programs, args);
-  if (*out) return RN_OK;
-  rn_mutex_lock(&function->mutex);
-  rn_status_t status = check_open(function->table);
-  if (rn_ok(status)) status = find_resources(function, args);
-  if (rn_ok(status)) status = rn_programs_make(&function->programs, args, out);
-  rn_mutex_unlock(&function->mutex);
-  return status;
-}
-
-static rn_status_t check_args(const session_function_t* function, const rn_function_call_t* call) {
-  for (int32_t i = 0; i < function->instance.arg_count; ++i) {
-    const rn_tensor_t* arg = call->args[i];
-    if (!arg || !rn_tensor_is_set(arg))
-      return rn_invalid_argument("Argument %d of function '%.*s' has no value", i,
-                                 RN_STR_ARGS(function->instance.name));
-    if (arg->dtype != function->instance.arg_types[i])
-      return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided", i,
-                                 rn_dtype_name(function->instance.arg_types[i]),
-                                 rn_dtype_name(arg->dtype));
-  }
-  int32_t depth = call->step ? call->step->call_depth : 0;
-  if (depth >= RN_MAX_CALL_DEPTH)
-    return rn_resource_exhausted("Calls of function '%.*s' nest more than %d deep",
-                                 RN_STR_ARGS(function->instance.name), RN_MAX_CALL_DEPTH);
-  return RN_OK;
-}
-
-// The step of a call, made for the step of the caller.
-static rn_step_t make_step(const functions_table_t* table, const rn_function_call_t* call,
-                           rn_cancel_t* cancel) {
-  rn_step_t step = {.cancel = cancel,
-                    .rendezvous = call->rendezvous,
-                    .env = table->options.env,
-                    .pool = table->options.intra,
-                    .collectives = table->options.collectives,
-                    .config = table->options.config};
-  if (!call->step) return step;
-  step.id = call->step->id;
-  step.deadline_ns = call->step->deadline_ns;
-  step.stats = call->step->stats;
-  step.call_depth = call->step->call_depth + 1;
-  return step;
-}
-
-static rn_run_t make_run(const session_function_t* function, rn_program_t* program,
-                         const rn_function_call_t* call, rn_step_t* step) {
-  return (rn_run_t){.plans = program->plans,
-                    .plan_count = program->plan_count,
-                    .step = step,
-                    .pool = function->table->options.inter,
-                    .feeds = call->args,
-                    .feed_count = function->instance.arg_count,
-                    .fetches = call->results,
-                    .fetch_count = function->instance.result_count,
-                    .deadline_ns = step->deadline_ns,
-                    .stats = step->stats};
-}
-
-static rn_cancel_t* outer_cancel(const rn_function_call_t* call) {
-  return call->step ? call->step->cancel : call->cancel;
-}
-
-// A call that never waits: it runs straight through in this thread.
-static rn_status_t run_plain(const session_function_t* function, rn_program_t* program,
-                             const rn_function_call_t* call) {
-  rn_cancel_t* outer = outer_cancel(call);
-  rn_step_t step = make_step(function->table, call, outer ? outer : &function->table->never);
-  rn_run_t run = make_run(function, program, call, &step);
-  rn_status_t status = rn_execute(&run);
-  if (step.step_resources) rn_resources_destroy(step.step_resources);
-  return status;
-}
-
-// A call that may wait. It has its own cancellation, which the caller's triggers.
-typedef struct functions_flight_t {
-  rn_cancel_entry_t outer;  // first
-  rn_cancel_t* outer_cancel;
-  rn_cancel_t cancel;
-  rn_step_t step;
-  rn_function_call_t* call;
-  functions_table_t* table;
-  // The call may end within the very callback that cancels it: then that callback cleans up.
-  pthread_t callback_thread;
-  bool is_in_callback, is_over;
-  rn_status_t status;
-} functions_flight_t;
-
-static void land(functions_flight_t* flight) {
-  rn_function_call_t* call = flight->call;
-  rn_status_t status = flight->status;
-  if (flight->step.rendezvous) rn_rendezvous_release(flight->step.rendezvous);
-  if (flight->step.step_resources) rn_resources_destroy(flight->step.step_resources);
-  rn_cancel_destroy(&flight->cancel);
-  RN_FREE(flight->table->allocator, flight);
-  call->done(call, status);
-}
-
-static void on_cancel(rn_cancel_entry_t* entry) {
-  functions_flight_t* flight = (functions_flight_t*)entry;
-  flight->callback_thread = pthread_self();
-  __atomic_store_n(&flight->is_in_callback, true, __ATOMIC_RELEASE);
-  if (flight->step.rendezvous)
-    rn_rendezvous_fail(flight->step.rendezvous, rn_cancelled("Step was cancelled"));
-  rn_cancel(&flight->cancel);
-  if (flight->is_over) land(flight);  // only this thread can have set it by now
-}
-
-static void on_done(void* arg, rn_status_t status) {
-  functions_flight_t* flight = arg;
-  flight->status = status;
-  bool is_within = __atomic_load_n(&flight->is_in_callback, __ATOMIC_ACQUIRE) &&
-                   pthread_equal(flight->callback_thread, pthread_self());
-  if (is_within) {
-    flight->is_over = true;
-    return;
-  }
-  if (flight->outer_cancel) rn_cancel_remove(flight->outer_cancel, &flight->outer);
-  land(flight);
-}
-
-static rn_status_t take_off(session_function_t* function, rn_program_t* program,
-                            rn_function_call_t* call) {
-  functions_table_t* table = function->table;
-  functions_flight_t* flight = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &flight));
-  flight->outer.fn = on_cancel;
-  flight->call = call;
-  flight->table = table;
-  rn_cancel_init(&flight->cancel);
-  flight->step = make_step(table, call, &flight->cancel);
-  rn_status_t status = RN_OK;
-  if (flight->step.rendezvous)
-    rn_rendezvous_retain(flight->step.rendezvous);
-  else if (program->exchanges)
-    status = rn_rendezvous_create(table->allocator, &flight->step.rendezvous);
-  rn_cancel_t* outer = outer_cancel(call);
-  if (rn_ok(status) && outer) {
-    if (rn_cancel_add(outer, &flight->outer))
-      flight->outer_cancel = outer;
-    else
-      status = rn_cancelled("Step was cancelled");
-  }
-  if (!rn_ok(status)) {
-    if (flight->step.rendezvous) rn_rendezvous_release(flight->step.rendezvous);
-    rn_cancel_destroy(&flight->cancel);
-    RN_FREE(table->allocator, flight);
-    return status;
-  }
-  rn_run_t run = make_run(function, program, call, &flight->step);
-  rn_execute_start(&run, on_done, flight);
-  return RN_OK;
-}
-
-static void run(rn_functions_t* functions, rn_instance_t* instance, rn_function_call_t* call) {
-  (void)functions;
-  session_function_t* function = (session_function_t*)instance;
-  for (int32_t i = 0; i < instance->result_count; ++i) call->results[i] = (rn_tensor_t){0};
-  rn_program_t* program = NULL;
-  rn_status_t status = check_args(function, call);
-  if (rn_ok(status)) status = get_program(function, call->args, &program);
-  if (rn_ok(status) && !program->is_plain) {
-    status = take_off(function, program, call);
-    if (rn_ok(status)) return;
-  } else if (rn_ok(status)) {
-    status = run_plain(function, program, call);
-  }
-  call->done(call, status);
-}
-
-static void retain_table(rn_functions_t* functions) { ((functions_table_t*)functions)->refs++; }
+static void retain_table(rn_functions_t* functions) { ((rn_functions_table_t*)functions)->refs++; }
 
 // Functions that call each other hold references to each other, so all release theirs first.
-static void drop_all(functions_table_t* table) {
+static void drop_all(rn_functions_table_t* table) {
   rn_mutex_lock(&table->mutex);
   bool was_closed = table->is_closed;
   table->is_closed = true;
   rn_mutex_unlock(&table->mutex);
   if (!was_closed) rn_kept_functions_clear(&table->derived);
-  for (session_function_t* function = table->first; !was_closed && function;
+  for (rn_session_function_t* function = table->first; !was_closed && function;
        function = function->next)
     drop_programs(function);
 }
 
 static void release_table(rn_functions_t* functions) {
-  functions_table_t* table = (functions_table_t*)functions;
+  rn_functions_table_t* table = (rn_functions_table_t*)functions;
   if (--table->refs) return;
   drop_all(table);
   while (table->first) {
-    session_function_t* function = table->first;
+    rn_session_function_t* function = table->first;
     table->first = function->next;
     function_destroy(function);
   }
@@ -494,7 +263,7 @@ static void release_table(rn_functions_t* functions) {
 }
 
 static rn_status_t find(rn_functions_t* functions, rn_str_t name, rn_str_t* out_def) {
-  rn_graph_t* graph = ((functions_table_t*)functions)->options.graph;
+  rn_graph_t* graph = ((rn_functions_table_t*)functions)->options.graph;
   rn_function_t* function = rn_graph_get_function(graph, name);
   *out_def = function ? function->bytes : RN_STR("");
   rn_function_release(function);  // the library keeps it
@@ -521,11 +290,11 @@ static rn_status_t add_functions(rn_graph_t* graph, rn_graph_t* own,
 
 static rn_status_t derive(rn_functions_t* functions, bool with_own,
                           const rn_pb_FunctionDefLibrary_t* library, rn_functions_t** out) {
-  functions_table_t* table = (functions_table_t*)functions;
+  rn_functions_table_t* table = (rn_functions_table_t*)functions;
   rn_functions_options_t options = table->options;
   rn_functions_t* made = NULL;
   *out = NULL;
-  RN_RETURN_IF_ERROR(check_open(table));
+  RN_RETURN_IF_ERROR(rn_functions_check_open(table));
   RN_RETURN_IF_ERROR(rn_graph_create(table->allocator, &options.graph));
   rn_status_t status = add_functions(options.graph, with_own ? table->options.graph : NULL, library,
                                      table->allocator);
@@ -540,7 +309,7 @@ static rn_status_t derive(rn_functions_t* functions, bool with_own,
 
 static const rn_functions_vtable_t vtable = {.instantiate = instantiate,
                                              .release = release,
-                                             .run = run,
+                                             .run = rn_functions_run,
                                              .find = find,
                                              .derive = derive,
                                              .retain_table = retain_table,
@@ -549,7 +318,7 @@ static const rn_functions_vtable_t vtable = {.instantiate = instantiate,
 rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_allocator_t allocator,
                                 rn_functions_t** out) {
   *out = NULL;
-  functions_table_t* table = NULL;
+  rn_functions_table_t* table = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &table));
   table->functions.vtable = &vtable;
   table->refs = 1;
@@ -575,10 +344,10 @@ rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_alloca
 
 void rn_functions_close(rn_functions_t* functions) {
   if (!functions) return;
-  drop_all((functions_table_t*)functions);
+  drop_all((rn_functions_table_t*)functions);
   release_table(functions);
 }
 
 bool rn_functions_is_shared(const rn_functions_t* functions) {
-  return ((const functions_table_t*)functions)->refs > 1;
+  return ((const rn_functions_table_t*)functions)->refs > 1;
 }
