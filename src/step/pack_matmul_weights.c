@@ -74,16 +74,21 @@ static bool would_pack(const pack_t* p, const rn_ir_node_t* node) {
          elements >= LEAST_ELEMENTS_OF_FEW_ROWS && origin_of(p, node) != b.node;
 }
 
+// Whether the matrix of |origin| can be packed for |node|. A reference's value may change. A
+// constant belongs to no particular loop, so only an Enter tells that it is outside of one; one
+// that waits for a node may be inside of another loop.
+static bool can_pack(const pack_t* p, const rn_ir_node_t* node, int32_t origin) {
+  const rn_ir_node_t* matrix = rn_ir_node(p->ir, origin);
+  bool is_entered = origin != node->inputs[1].node && !matrix->control_count;
+  return matrix->types[0] == node->types[0] && (!p->has_loops || !matrix->constant || is_entered);
+}
+
 static void count_uses(pack_t* p) {
   for (size_t n = 0; n < p->count; ++n) {
     const rn_ir_node_t* node = rn_ir_node(p->ir, (int32_t)n);
     if (!would_pack(p, node)) continue;
     int32_t origin = origin_of(p, node);
-    // A reference's value may change. A constant belongs to no particular loop, so the pass cannot
-    // tell where to pack it.
-    if (rn_ir_node(p->ir, origin)->types[0] != node->types[0] ||
-        (p->has_loops && rn_ir_node(p->ir, origin)->constant))
-      continue;
+    if (!can_pack(p, node, origin)) continue;
     if (!p->at[origin]) p->at[origin] = node->device;
     if (p->at[origin] == node->device)
       p->uses[rn_ir_flag(node, "transpose_b")][origin] += origin == node->inputs[1].node ? 1 : 2;
@@ -144,7 +149,8 @@ static rn_status_t use_panels(pack_t* p, int32_t index) {
   // A copy, because adding nodes moves them.
   const rn_ir_node_t product = *rn_ir_node(p->ir, index);
   int32_t origin = origin_of(p, &product), panels = -1;
-  if (p->uses[rn_ir_flag(&product, "transpose_b")][origin] < 2 || p->at[origin] != product.device)
+  if (p->uses[rn_ir_flag(&product, "transpose_b")][origin] < 2 || p->at[origin] != product.device ||
+      !can_pack(p, &product, origin))
     return RN_OK;
   rn_ir_node_t made = product;
   made.op = p->packed_product;

@@ -51,6 +51,20 @@ static net_t looped(rn_scope_t* s, int64_t rows) {
   return iterated(s, rows, loop_body, &w);
 }
 
+// By a constant, as in a frozen graph.
+static net_t frozen(rn_scope_t* s, int64_t rows) {
+  static float values[kSide * kSide];
+  for (int i = 0; i < kSide * kSide; ++i) values[i] = (float)(i % 17 - 8) / 64;
+  const int64_t dims[] = {kSide, kSide};
+  net_t net = {0};
+  rn_edge_t x = net_feed(s, &net, rows, kSide);
+  rn_edge_t w = rn_const(s, RN_FLOAT, dims, 2, values);
+  rn_edge_t starts[2] = {rn_const_int32(s, 0), x}, ends[2];
+  cr_assert(rn_while(s, goes_on, loop_body, &w, starts, ends, 2));
+  net_fetch(&net, turn(s, ends[1], w));
+  return net;
+}
+
 static void nest_body(rn_scope_t* s, const rn_edge_t* in, rn_edge_t* out, void* arg) {
   rn_edge_t starts[2] = {rn_const_int32(s, 0), in[1]}, ends[2];
   rn_while(s, goes_on, loop_body, arg, starts, ends, 2);
@@ -85,6 +99,7 @@ static void compare(build_t build) {
 
 RT_TEST(packed, unrolled_keeps_its_bits) { compare(unrolled); }
 RT_TEST(packed, loop_keeps_its_bits) { compare(looped); }
+RT_TEST(packed, loop_over_a_constant_keeps_its_bits) { compare(frozen); }
 RT_TEST(packed, loop_in_a_loop_keeps_its_bits) { compare(nested); }
 RT_TEST(packed, matrix_of_the_loop_keeps_its_bits) { compare(own); }
 
@@ -112,6 +127,8 @@ RT_TEST(packed, loops_pack_for_few_rows) {
     cr_assert_eq(packed(looped, rows[i], "_PackedMatMul"), rows[i] < 5 ? 1 : 2);
   }
   cr_assert_eq(packed(own, 1, "_PackMatrix"), 0);
+  cr_assert_eq(packed(frozen, 1, "_PackMatrix"), 1);
+  cr_assert_eq(packed(frozen, 1, "_PackedMatMul"), 1);
 }
 
 // Outside of loops, few rows read a matrix as it lies.
