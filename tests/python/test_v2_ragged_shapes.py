@@ -100,3 +100,22 @@ def test_shapes_in_functions_and_datasets(tf, np):
     double = tf.function(lambda s: s.inner_shape * 2)
     parts = tf.data.Dataset.from_tensors(shape).unbatch()
     return [double(shape).numpy(), repr(tf.function(lambda s: s[:2])(shape)), [repr(part) for part in parts], repr(parts.element_spec)]
+
+
+@both(v2=True)
+def test_tensors_as_variants(tf, np):
+    ops = tf.raw_ops
+    found = []
+    for values in ([1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]):
+        rows = ops.RaggedTensorToVariant(rt_nested_splits=[], rt_dense_values=values, batched_input=True)
+        for variants in (rows, tf.reshape(rows, [2, 1]), rows[:0]):
+            for rank in (-1, 0):
+                found.append(ops.RaggedTensorFromVariant(encoded_ragged=variants, input_ragged_rank=rank, output_ragged_rank=0, Tvalues=tf.float32,
+                                                         Tsplits=tf.int64).output_dense_values)
+    parts = [ops.RaggedTensorToVariant(rt_nested_splits=[], rt_dense_values=value, batched_input=False) for value in ([1.0], [1.0, 2.0])]
+    try:
+        ops.RaggedTensorFromVariant(encoded_ragged=tf.stack(parts), input_ragged_rank=-1, output_ragged_rank=0, Tvalues=tf.float32, Tsplits=tf.int64)
+    except tf.errors.InvalidArgumentError:
+        found.append("shapes differ")
+    shapes = tf.data.Dataset.from_tensors(tf.experimental.DynamicRaggedShape.from_lengths([3])).unbatch()
+    return found + [[repr(shape) for shape in shapes], [repr(shape) for shape in shapes.batch(2)]]

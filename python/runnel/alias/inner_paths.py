@@ -268,9 +268,11 @@ def _for_ragged(name, value):
     import runnel
     from runnel.ragged import ragged_tensor  # noqa: F401  teaches the functions
     for place in (runnel, runnel.math, runnel.nn, runnel.strings):
-        public = getattr(place, name, None)
-        if getattr(public, "__wrapped__", None) is value:
-            return public
+        public = taught = getattr(place, name, None)
+        while taught is not None:  # one wrapper for ragged tensors, others for their shapes and for structured tensors
+            taught = getattr(taught, "__wrapped__", None)
+            if taught is value:
+                return public
     return value
 
 

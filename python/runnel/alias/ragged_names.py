@@ -75,3 +75,18 @@ def assert_splits_match(nested_splits_lists):
     if any(len(splits) != len(first) for splits in others):
         raise ValueError(message)
     return [runnel.assert_equal(x, y, message=message) for splits in others for x, y in zip(first, splits)]
+
+
+def _structured():
+    from runnel.ragged import structured_arrays
+    return structured_arrays
+
+
+def _extend_op(values, leaf_op, empty_st_op=None):
+    """Applies a function of a list of tensors to each field of structured tensors."""
+    return _structured()._on_fields(values, leaf_op)
+
+
+def _structured_tensor_like(t):
+    """Returns records without fields, of the shape of a tensor."""
+    return _structured().structured_tensor_like(t)

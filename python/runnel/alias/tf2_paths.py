@@ -235,7 +235,9 @@ python.ops.parallel_for.control_flow_ops: ops.vectorized
 python.ops.parallel_for: ops.vectorized
 python.ops.resource_variables_toggle: ops.variables
 python.ops.tensor_getitem_override: ops.array_ops alias.util.util_names
-python.ops.structured.structured_tensor
+python.ops.structured.structured_tensor: ragged.structured_tensor alias.ragged_names
+python.ops.structured.structured_array_ops: ragged.structured_arrays alias.ragged_names
+python.ops.structured.structured_tensor_dynamic: alias.ragged_names
 python.ops.numpy_ops.np_array_ops: NUMPY
 python.ops.numpy_ops.np_arrays: NUMPY
 python.ops.numpy_ops.np_config: alias.numpy_names experimental_numpy.behavior

@@ -195,8 +195,16 @@ def _made_dispatchable(op):
             setattr(owner, name, classmethod(found))
         return found
     v1 = sys.modules["runnel"]
-    if getattr(v1, name or "", None) is not op:
+    if getattr(v1, name or "", None) is op:
+        wrapper = _wrapped(op, "compat.v1." + name)
+        setattr(v1, name, wrapper)
+        return wrapper
+    if getattr(sys.modules.get("runnel.compat.v2"), name or "", None) is not op:
         raise AssertionError("Dispatching not enabled for %s" % (op,))
-    wrapper = _wrapped(op, "compat.v1." + name)
-    setattr(v1, name, wrapper)
+    from runnel.compat.v2 import places
+    wrapper = _wrapped(op, name)
+    places.replace_found(op, wrapper)
+    inner_paths = sys.modules.get("runnel.alias.inner_paths")
+    if inner_paths is not None:
+        inner_paths.replace_found(op, wrapper)
     return wrapper

@@ -181,17 +181,15 @@ def _from_tensors(spec, tensors):
 
 def _ragged_from_variant(spec, variant):
     from runnel.ragged.ragged_tensor import RaggedTensor
-    if spec.ragged_rank < 0:
-        raise ValueError("Can't convert a value of ragged_rank %d to a tensor" % spec.ragged_rank)
-    outer = variant.shape.rank
+    outer, rank = variant.shape.rank, max(spec.ragged_rank, 0)
     made = raw_ops.RaggedTensorFromVariant(
-        encoded_ragged=variant, input_ragged_rank=-1 if outer is None else max(spec.ragged_rank - outer, -1), output_ragged_rank=spec.ragged_rank,
+        encoded_ragged=variant, input_ragged_rank=-1 if outer is None else max(rank - outer, -1), output_ragged_rank=rank,
         Tvalues=spec.dtype, Tsplits=spec.row_splits_dtype)
     value = made[1]
     for splits in reversed(made[0]):
         value = RaggedTensor.from_row_splits(value, splits, validate=False)
     if spec.shape.rank is not None:
-        if spec.ragged_rank:
+        if rank:
             value._set_shape(spec.shape)
         else:
             value.set_shape(spec.shape)

@@ -81,25 +81,25 @@ class ExtensionTypeSpec(TypeSpec):
     def __reduce__(self):
         return _deserialized, (self.value_type, self._serialize())
 
-    def _field_specs(self):
+    def _specs_of_fields(self):
         return [self.__dict__[name] for name in self._field_names()]
 
     @property
     def _component_specs(self):
         if self._tf_extension_type_is_packed:
             return TensorSpec((), "variant")
-        return tuple(part for spec in self._field_specs() for part in fields_.spec_parts(spec))
+        return tuple(part for spec in self._specs_of_fields() for part in fields_.spec_parts(spec))
 
     def _to_components(self, value):
         if self._tf_extension_type_is_packed:
             return value.__dict__[_PACKED]
-        return tuple(part for name, spec in zip(self._field_names(), self._field_specs()) for part in fields_.tensor_parts(spec, value.__dict__[name]))
+        return tuple(part for name, spec in zip(self._field_names(), self._specs_of_fields()) for part in fields_.tensor_parts(spec, value.__dict__[name]))
 
     def _from_components(self, components):
         if self._tf_extension_type_is_packed:
             return made_of(self.value_type, {_CACHED_SPEC: self, _PACKED: components})
         parts = iter(components)
-        value = made_of(self.value_type, {name: fields_.with_parts(spec, parts) for name, spec in zip(self._field_names(), self._field_specs())})
+        value = made_of(self.value_type, {name: fields_.with_parts(spec, parts) for name, spec in zip(self._field_names(), self._specs_of_fields())})
         if list(parts):
             raise ValueError("Cannot build an ExtensionType instance from components because more components are provided than the number expected "
                              "by the type spec.")
@@ -108,7 +108,7 @@ class ExtensionTypeSpec(TypeSpec):
     def _with_specs(self, change):
         """Returns the description whose TypeSpecs are changed by a function."""
         return made_of(type(self), {name: fields_.with_parts(spec, iter([change(part) for part in fields_.spec_parts(spec)]))
-                                    for name, spec in zip(self._field_names(), self._field_specs())})
+                                    for name, spec in zip(self._field_names(), self._specs_of_fields())})
 
     def _without_shape(self):
         return self

@@ -10,7 +10,7 @@ from runnel.functions.trace_type import TraceType
 
 
 def _is_named(value):
-    return hasattr(value, "_fields") and all(isinstance(field, str) for field in value._fields)
+    return isinstance(value, tuple) and hasattr(value, "_fields") and all(isinstance(field, str) for field in value._fields)
 
 
 class Structure(TraceType):

@@ -413,19 +413,25 @@ def _joined(partitions):
     return RowPartition.from_row_splits(splits, validate=False)
 
 
+def _of_shape(shape, flat_values):
+    if flat_values.op is not None:  # in a graph, the shape may know more than the op
+        flat_values.set_shape(shape._static_inner_shape)
+    return shape._add_row_partitions(flat_values)
+
+
 def ones(shape, dtype=dtypes.float32, name=None, layout=None):
     """Returns a tensor of ones of a shape."""
-    return shape._add_row_partitions(array_ops.ones(shape.inner_shape, dtype, name))
+    return _of_shape(shape, array_ops.ones(shape.inner_shape, dtype, name))
 
 
 def zeros(shape, dtype=dtypes.float32, name=None, layout=None):
     """Returns a tensor of zeros of a shape."""
-    return shape._add_row_partitions(array_ops.zeros(shape.inner_shape, dtype, name))
+    return _of_shape(shape, array_ops.zeros(shape.inner_shape, dtype, name))
 
 
 def fill(dims, value, name=None, layout=None):
     """Returns a tensor of a shape with one value."""
-    return dims._add_row_partitions(array_ops.fill(dims.inner_shape, value, name))
+    return _of_shape(dims, array_ops.fill(dims.inner_shape, value, name))
 
 
 def ragged_reshape(tensor, shape, name=None):
@@ -434,7 +440,7 @@ def ragged_reshape(tensor, shape, name=None):
     values = tensor.flat_values if isinstance(tensor, RaggedTensor) else tensor
     if not isinstance(shape, DynamicRaggedShape):
         return array_ops.reshape(values, shape, name)
-    return shape._add_row_partitions(array_ops.reshape(values, shape.inner_shape, name))
+    return _of_shape(shape, array_ops.reshape(values, shape.inner_shape, name))
 
 
 def _broadcast_to(input, shape, name=None):  # noqa: A002

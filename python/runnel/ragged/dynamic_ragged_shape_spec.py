@@ -181,7 +181,7 @@ class DynamicRaggedShapeSpec:
         if self.rank is None:
             return self._set_rank_if_unknown(new_rank)._truncate(new_rank)
         if new_rank <= 1:
-            return make._from_tensor_shape([self._dimension(0)] * new_rank, 0, self.dtype)
+            return make._from_tensor_shape([self._dimension(0)] if new_rank else [], 0, self.dtype)
         if new_rank <= self.num_row_partitions:
             kept = self._row_partitions[:new_rank - 1]
             return make(kept, [kept[-1].nvals], self.dtype)
@@ -244,5 +244,4 @@ class DynamicRaggedShapeBatchEncoder(ExtensionTypeBatchEncoder):
     def encoding_specs(self, spec):
         """Returns the description of the tensors that stand for shapes."""
         from runnel.core.composite_specs import RaggedTensorSpec
-        # A scalar's shape can be taken out of batches twice only if it says that it is not ragged itself.
         return RaggedTensorSpec(spec._to_tensor_shape(), dtypes.bool, spec.num_row_partitions if spec.rank != 0 else -1, spec.dtype)

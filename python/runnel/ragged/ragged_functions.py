@@ -465,6 +465,9 @@ def teach(handles, takes):
     face = sys.modules.get("runnel.compat.v2.places")
     if face is not None:  # it has found functions before they were taught
         face.forget_found()
+    inner_paths = sys.modules.get("runnel.alias.inner_paths")
+    if inner_paths is not None:
+        inner_paths.forget_named({name.rpartition(".")[2] for name in handles})
 
 
 def install():

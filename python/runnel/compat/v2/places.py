@@ -151,6 +151,7 @@ ops.stateless_random @ random: stateless_binomial=stateless_random_binomial stat
 ops.vectorized: vectorized_map
 ragged.row_partition @ experimental: RowPartition
 ragged.dynamic_ragged_shape @ experimental: DynamicRaggedShape
+ragged.structured_tensor @ experimental: StructuredTensor
 ragged.ragged_arrays @ ragged: cross cross_hashed
 ops.shape_checks @ debugging: assert_shapes=assert_shapes_v2
 ops.late_ops @ io: decode_proto encode_proto

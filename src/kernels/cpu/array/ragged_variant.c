@@ -128,7 +128,7 @@ static rn_status_t check_element(const rn_kernel_ctx_t* ctx, int64_t i, int64_t 
   if (values_of(ragged)->dtype != dtype)
     return rn_invalid_argument("Expected values Tensor dtype: %s, found: %s", rn_dtype_name(dtype),
                                rn_dtype_name(values_of(ragged)->dtype));
-  if (values_of(ragged)->rank < 1 && rn_in(ctx, 0)->rank > 0)
+  if (values_of(ragged)->rank < 1 && rn_in(ctx, 0)->rank > 0 && ctx->kernel->output_count > 1)
     return rn_invalid_argument(
         "Ragged values must have rank >= 1; encoded scalar element at index %" PRId64
         " has values Tensor: a scalar",
@@ -237,6 +237,35 @@ static rn_status_t stack_values(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// Stacks elements that are tensors, all of one shape, along one new dimension.
+static rn_status_t stack_tensors(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* in = rn_in(ctx, 0);
+  int64_t dims[RN_MAX_RANK] = {0};
+  rn_shape_t shape = {1, dims};
+  dims[0] = in->count;
+  for (int64_t i = 0; i < in->count; ++i) {
+    const rn_tensor_t *values = values_of(element(ctx, i)), *first = values_of(element(ctx, 0));
+    if (!rn_shape_eq(rn_tensor_shape(first), rn_tensor_shape(values)))
+      return rn_invalid_argument(
+          "All flat_values must have compatible shapes.  Shape at index 0: %s.  Shape at index "
+          "%" PRId64 ": %s.",
+          rn_text_of(first).text, i, rn_text_of(values).text);
+    if (first->rank == RN_MAX_RANK)
+      return rn_invalid_argument("The stacked tensors have too many dimensions");
+    shape.rank = first->rank + 1;
+    memcpy(dims + 1, rn_tensor_dims(first), (size_t)first->rank * sizeof *dims);
+  }
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  char* to = out->data;
+  for (int64_t i = 0; i < in->count; ++i) {
+    const rn_tensor_t* values = values_of(element(ctx, i));
+    RN_RETURN_IF_ERROR(rn_move_row(values->dtype, values->data, to, values->count));
+    to += rn_tensor_bytes(values);
+  }
+  return RN_OK;
+}
+
 static rn_status_t give_whole(rn_kernel_ctx_t* ctx, const rn_tensors_variant_t* ragged) {
   for (int i = 0; i < ragged->count; ++i) {
     rn_tensor_t part = {0};
@@ -250,6 +279,8 @@ static rn_status_t decode(rn_kernel_ctx_t* ctx) {
   const decoder_t* decoder = ctx->state;
   const rn_tensor_t* in = rn_in(ctx, 0);
   int64_t rank = decoder->in_rank, out_rank = decoder->out_rank;
+  const bool is_dense = out_rank == 0 && rank <= 0 && in->rank > 0;
+  if (is_dense) rank = 0;
   if (rank == -1) {
     rank = out_rank - in->rank;
     if (rank < 0)
@@ -259,7 +290,7 @@ static rn_status_t decode(rn_kernel_ctx_t* ctx) {
           ", encoded_variant.dims(): %d, inferred input_ragged_rank: %" PRId64,
           out_rank, in->rank, rank);
   }
-  if (out_rank - in->rank != rank)
+  if (!is_dense && out_rank - in->rank != rank)
     return rn_invalid_argument(
         "output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(); "
         "output_ragged_rank: %" PRId64 ", input_ragged_rank: %" PRId64
@@ -267,6 +298,7 @@ static rn_status_t decode(rn_kernel_ctx_t* ctx) {
         out_rank, rank, in->rank);
   rn_dtype_t splits = out_rank ? rn_dtype_base(ctx->kernel->output_types[0]) : RN_INVALID;
   for (int64_t i = 0; i < in->count; ++i) RN_RETURN_IF_ERROR(check_element(ctx, i, rank, splits));
+  if (is_dense) return stack_tensors(ctx);
   if (in->rank == 0) return give_whole(ctx, element(ctx, 0));
   RN_RETURN_IF_ERROR(stack_regular(ctx));
   RN_RETURN_IF_ERROR(stack_rows(ctx, in->rank - 1));
