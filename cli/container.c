@@ -1,6 +1,7 @@
 // runnel container: a SavedModel in a process of its own, for a server that isolates its models.
 #include "runnel/container.h"
 
+#include "base/machine.h"
 #include "cli/cli.h"
 #include "serve/model/container_wire.h"
 #include "serve/model/tf_backend.h"
@@ -147,6 +148,7 @@ static rn_status_t serve(container_worker_t* worker, rn_arena_t* arena) {
 }
 
 static rn_status_t container_run(rn_cli_t* cli) {
+  rn_machine_map_large_blocks();
   container_worker_t worker = {.cli = cli};
   rn_arena_t arena;
   rn_arena_init(&arena, cli->allocator);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/machine.h"
 #include "cli/cli.h"
 #include "cli/log.h"
 #include "data_service/server.h"
@@ -50,6 +51,7 @@ static rn_status_t run_until_signal(rn_cli_t* cli, rn_str_t config, bool is_disp
 }
 
 static rn_status_t data_server(rn_cli_t* cli) {
+  rn_machine_map_large_blocks();
   const char* dispatcher = rn_cli_text(cli, "--dispatcher");
   const char* host = rn_cli_text(cli, "--host");
   bool is_open = host && strcmp(host, "127.0.0.1") != 0 && strcmp(host, "localhost") != 0;

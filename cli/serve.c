@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "cli/cli.h"
 #include "cli/log.h"
 #include "cli/renewal.h"
@@ -372,6 +373,7 @@ static rn_status_t run(serve_t* serve) {
 
 static rn_status_t serve(rn_cli_t* cli) {
   serve_t serve = {.cli = cli, .env = *cli->env};
+  rn_machine_map_large_blocks();
   const char* format = rn_cli_text(cli, "--log_format");
   serve.env.log = format && strcmp(format, "json") == 0 ? rn_cli_log_json : rn_cli_log_text;
   serve.env.self = &serve.log_settings;

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "cli/audit.h"
 #include "cli/cluster.h"
 #include "cli/http.h"
@@ -346,6 +347,7 @@ static rn_status_t open_audit(rn_cli_t* cli, server_request_t* request,
 }
 
 static rn_status_t server(rn_cli_t* cli) {
+  rn_machine_map_large_blocks();
   server_request_t request = {.env = *cli->env, .token_file = rn_cli_text(cli, "--token")};
   request.env.log = rn_cli_log_text;
   rn_server_options_t options;

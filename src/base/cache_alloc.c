@@ -162,12 +162,13 @@ static void push_idle(rn_cache_alloc_t* cache, uint32_t index, void* bytes) {
   if (full) evict(cache);
 }
 
-void rn_cache_alloc_trim(rn_cache_alloc_t* cache) {
-  for (uint32_t i = 0; i < CLASSES; i++) {
-    while (evict_from(cache, i)) {
-    }
-  }
+void rn_cache_alloc_trim_some(rn_cache_alloc_t* cache, size_t bytes) {
+  size_t given = 0;
+  for (uint32_t i = 0; i < CLASSES && given < bytes; i++)
+    while (given < bytes && evict_from(cache, i)) given += class_size(i);
 }
+
+void rn_cache_alloc_trim(rn_cache_alloc_t* cache) { rn_cache_alloc_trim_some(cache, SIZE_MAX); }
 
 static void cache_destroy(rn_cache_alloc_t* cache) {
   rn_cache_alloc_trim(cache);

@@ -29,6 +29,12 @@ void rn_machine_trim(void) {
 #endif
 }
 
+void rn_machine_map_large_blocks(void) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 static FILE* open_in(const char* root, const char* path) {
   char full[PATH_MAX];
   int size = snprintf(full, sizeof full, "%s%s", root, path);

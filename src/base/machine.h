@@ -21,6 +21,11 @@ rn_machine_processors_t rn_machine_processors(const char* root);
 // ones.
 void rn_machine_trim(void);
 
+// For the process of a server: blocks of malloc from 1 MiB on are mappings of their own, which go
+// back to the system when they are freed. Otherwise glibc keeps blocks of up to 32 MiB on its heaps
+// once such a block was freed.
+void rn_machine_map_large_blocks(void);
+
 // Descriptors that the process may have open.
 size_t rn_machine_descriptors(void);
 

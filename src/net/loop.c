@@ -6,13 +6,13 @@
 #include <sched.h>
 #include <time.h>
 
-#include "base/machine.h"
 #include "base/thread.h"
 #include "net/loop_internal.h"
 
 // Memory cached for received messages, and the silence after which it is freed.
 #define MAX_LANDING ((size_t)512 << 20)
 #define REST_NS INT64_C(2000000000)
+#define REST_BYTES ((size_t)4 << 20)  // at a time: sockets are looked at in between
 // How long the loop's own thread leaves the loop to visitors after the last one left, and how long
 // it keeps the loop after two came at a time.
 #define PARK_NS INT64_C(3000000)
@@ -289,10 +289,8 @@ static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
   if (loop->more.count || loop->ready.count > is_woken) {
     tell_ready(loop);
   }
-  if (rest_ns != RN_FOREVER && loop->asked_ns >= rest_ns) {
-    rn_cache_alloc_trim(loop->landing);
-    rn_machine_trim();
-  }
+  if (rest_ns != RN_FOREVER && loop->asked_ns >= rest_ns)
+    rn_cache_alloc_trim_some(loop->landing, REST_BYTES);
   loop->ready.count = 0;
 }
 

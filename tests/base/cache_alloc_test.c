@@ -137,6 +137,21 @@ Test(cache_alloc, keeps_no_more_than_its_bound) {
   cr_assert_eq(counting.live_blocks, 0);
 }
 
+Test(cache_alloc, trims_a_part) {
+  rn_cache_alloc_t* cache = make(SIZE_MAX);
+  enum { N = 16 };
+  void* blocks[N];
+  for (int i = 0; i < N; i++) blocks[i] = get(cache, 100000 + (size_t)i * 10000);
+  for (int i = 0; i < N; i++) put(cache, blocks[i], 100000 + (size_t)i * 10000);
+  int64_t before = stats_of(cache).bytes_cached;
+  rn_cache_alloc_trim_some(cache, 300000);
+  int64_t after = stats_of(cache).bytes_cached;
+  cr_assert(before - after >= 300000 && before - after < 700000, "%lld",
+            (long long)(before - after));
+  rn_cache_alloc_release(cache);
+  cr_assert_eq(counting.live_bytes, 0);
+}
+
 Test(cache_alloc, new_sizes_push_old_ones_out) {
   rn_cache_alloc_t* cache = make(1 << 20);
   void* blocks[8];

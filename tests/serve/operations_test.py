@@ -68,6 +68,25 @@ def part_silent():
         one.close()
 
 
+def part_memory():
+    """Large requests leave no more behind than the session keeps for the next ones."""
+    server = Server(*TWO, "--cache_mb=0")
+    bodies = [json.dumps({"instances": [1.5] * count}) for count in (5000000, 300000, 700000, 1500000, 3000000)]
+    for _ in range(2):
+        for group in ([bodies[0]] * 4, 2 * bodies[1:]):
+            threads = [threading.Thread(target=server.ask, args=("/v1/models/two:predict", body)) for body in group]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+
+    def resident():
+        with open(f"/proc/{server.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize() >> 20
+
+    wait_until(lambda: resident() < 200, "idle memory stays high", 20)
+
+
 def part_metrics():
     server = Server(*TWO)
     for _ in range(20):
