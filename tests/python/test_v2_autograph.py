@@ -5,6 +5,8 @@ import gc
 import sys
 import threading
 
+import pytest
+
 from both import both as _both
 
 both = functools.partial(_both, v2=True)
@@ -659,3 +661,100 @@ def test_sorted_tensors_and_empty_ranges(tf, np):
 
     x = tf.constant([2, 3, 1])
     return f(x, tf.constant(-3)), f(x, tf.constant(7))
+
+
+
+def test_jumps_out_of_try():
+    """Stock converts only some of these; Python says what they return."""
+    import runnel.v2 as tf
+    calls = []
+
+    def both_ways(x):
+        try:
+            if x > 0:
+                return 1
+            return 0
+        finally:
+            x = x + 1
+
+    def in_finally(x):
+        try:
+            return 2
+        finally:
+            if x > 0:
+                return 1  # noqa: B012, SIM107
+            return 0  # noqa: B012, SIM107
+
+    def in_else(x):
+        try:
+            y = 1
+        except ValueError:
+            return -1
+        else:
+            if x > 0:
+                return y + 1
+            y = y + 100
+        finally:
+            x = x + 5
+        return y + x
+
+    def in_loop(x):
+        total = 0
+        for i in tf.range(5):
+            try:
+                if i > x:
+                    break
+                if i == 1:
+                    continue
+            finally:
+                total += 1
+            total += 10
+        return total
+
+    def in_handler(x):
+        try:
+            raise ValueError
+        except ValueError:
+            if x > 0:
+                return x
+            return -x
+
+    def before_else(x):
+        try:
+            return x
+        except ValueError:
+            return -x
+        else:
+            calls.append("else")
+        finally:
+            calls.append("finally")
+    for f in (both_ways, in_finally, in_else, in_loop, in_handler, before_else):
+        for x in (-2, 0, 3):
+            assert tf.function(f)(tf.constant(x)).numpy() == f(tf.constant(x)), (f, x)
+    assert set(calls) == {"finally"}
+
+
+def test_generators_are_refused():
+    import runnel.v2 as tf
+
+    def f():
+        yield 1
+    with pytest.raises(NotImplementedError, match="generators"):
+        tf.function(f)()
+
+
+@both
+def test_builtin_functions_as_a_feature(tf, np):
+    import contextlib
+    import io
+
+    def f(x):
+        print("x is", x, {"a": 1}, sep="_")
+
+    def shown(x, **options):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            tf.function(f, **options)(x)
+        return out.getvalue()
+    feature = tf.autograph.experimental.Feature
+    return shown(tf.constant([1, 2]), experimental_autograph_options=feature.BUILTIN_FUNCTIONS), "Tensor" in shown(tf.constant(3))

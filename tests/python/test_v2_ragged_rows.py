@@ -149,3 +149,13 @@ def test_resized_images(tf, np):
         except ValueError as error:
             results.append(str(error))
     return results
+
+
+@both(v2=True)
+def test_rows_in_eager_loops(tf, np):
+    rows, deep = tf.ragged.constant([[], [1], [1, 2]]), tf.ragged.constant([[[1]], [[1], [2, 3]]])
+    try:
+        outside = rows[3]
+    except IndexError as error:
+        outside = str(error)
+    return [list(rows), [len(list(x)) for x in deep], rows[-1], outside]

@@ -79,12 +79,30 @@ def convert(function, is_requested=False):
     return function
 
 
-def traceable(function, autograph=True, is_requested=False):
+@contextlib.contextmanager
+def features(options):
+    """A context manager: converted code has these optional features, a Feature or several of them; None changes nothing."""
+    before = optional_features()
+    _state.features = before if options is None else frozenset(f.name for f in (options if isinstance(options, (list, tuple, set)) else [options]))
+    try:
+        yield
+    finally:
+        _state.features = before
+
+
+def optional_features():
+    """Returns the names of the optional features that are on."""
+    return getattr(_state, "features", frozenset())
+
+
+def traceable(function, autograph=True, is_requested=False, options=None):
     """Returns a function as it is to be traced: converted, and with errors that name the lines of the user's code."""
+    if autograph and is_requested and inspect.isgeneratorfunction(getattr(function, "__func__", function)):
+        raise NotImplementedError("generators are not supported by AutoGraph: %r" % (function,))
     converted = convert(function, is_requested) if autograph else function
 
     def run(*args, **kwargs):
-        with contextlib.nullcontext() if autograph else disabled():
+        with features(options) if autograph else disabled():
             try:
                 return converted(*args, **kwargs)
             except Exception as error:

@@ -70,15 +70,7 @@ class _Lowering:
             self._pending = flags
             return [s], flags, always
         if isinstance(s, ast.Try):
-            flags = set()
-            for part in [s, *s.handlers]:
-                part.body, more, _ = self.block(part.body, loop)
-                flags |= more
-            for field in ("orelse", "finalbody"):
-                new, more, _ = self.block(getattr(s, field), loop)
-                setattr(s, field, new)
-                flags |= more
-            return [s], flags, False
+            return self._try(s, loop)
         return [s], set(), False
 
     def _if(self, s, loop, rest):
@@ -93,6 +85,20 @@ class _Lowering:
         if uses_rest:
             return [s], None, always and else_always
         return [s], flags | more, always and else_always
+
+    def _try(self, s, loop):
+        s.body, flags, body_always = self.block(s.body, loop)
+        tail, more, else_always = self.block(s.orelse, loop)
+        s.orelse = [] if body_always else [self.guarded(flags, tail, s)] if flags and tail else tail  # it runs only if the body ends
+        ends = [body_always or else_always or _raises(s.orelse or s.body)]
+        flags |= more
+        for handler in s.handlers:
+            handler.body, more, always = self.block(handler.body, loop)
+            ends.append(always or _raises(handler.body))
+            flags |= more
+        s.finalbody, more, final_always = self.block(s.finalbody, loop)
+        self._pending = flags | more
+        return [s], flags | more, final_always or all(ends)
 
     def _loop(self, s):
         self.loops += 1
@@ -137,6 +143,10 @@ def no_flag(flags, like):
     return ast.fix_missing_locations(_at(_no_flag(flags), like))
 
 
+def _raises(statements):
+    return bool(statements) and isinstance(statements[-1], ast.Raise)
+
+
 def _always_jumps(statements):
     for s in statements:
         if isinstance(s, (ast.Return, ast.Break, ast.Continue)):
@@ -145,6 +155,10 @@ def _always_jumps(statements):
             return True
         if isinstance(s, ast.With) and _always_jumps(s.body):
             return True
+        if isinstance(s, ast.Try):
+            blocks = [s.body + s.orelse, *(handler.body for handler in s.handlers)]
+            if _always_jumps(s.finalbody) or all(_always_jumps(block) or _raises(block) for block in blocks):
+                return True
     return False
 
 

@@ -154,6 +154,8 @@ def callee(function):
         overload = OVERLOADS.get(function)
     except TypeError:  # it has no hash
         overload = None
+    if function is print and not conversion.optional_features() & {"ALL", "BUILTIN_FUNCTIONS"}:
+        return print
     return overload or conversion.convert(function)
 
 
@@ -238,7 +240,21 @@ def _next(iterator, *default):
     return next(iterator, *default)
 
 
+def _print(*values, **settings):
+    """Prints the values of tensors when the graph runs."""
+    import runnel
+    places = [i for i, value in enumerate(values) if is_tensor(value)]
+
+    def show(*arrays):
+        shown = list(values)
+        for i, array in zip(places, arrays):
+            shown[i] = array
+        print(*shown, **settings)
+    runnel.numpy_function(show, [values[i] for i in places], [])
+
+
 OVERLOADS = {
+    builtins.print: _on_tensors(print, _print),
     builtins.range: _on_tensors(range, _range),
     builtins.len: _of_datasets(_on_tensors(len, _len), on_values.len_of_dataset),
     builtins.int: _on_tensors(int, _number("int32")),

@@ -34,7 +34,7 @@ class Concrete:
         def body(given):
             args, kwargs = given.args, given.kwargs
             before = _copied(args), _copied(kwargs)
-            result = traceable(python_function, autograph, is_requested=True)(*args, **kwargs)
+            result = traceable(python_function, autograph, True, self.options.get("autograph_options"))(*args, **kwargs)
             _check_unchanged(python_function, before, (args, kwargs))
             result = _as_results(python_function, result)
             self._structure = None if isinstance(result, framework.Operation) else result

@@ -186,7 +186,7 @@ class Function(Trackable):
             concrete, tensors = self._concrete(args, kwargs)
             if not concrete.is_inlined:
                 return concrete(tensors)
-        return _inlined(traceable(self._python_function, self._options["autograph"], is_requested=True), bound.args, bound.kwargs)
+        return _inlined(traceable(self._python_function, self._options["autograph"], True, self._options["autograph_options"]), bound.args, bound.kwargs)
 
     @staticmethod
     def _is_taped():

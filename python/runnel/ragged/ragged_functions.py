@@ -125,6 +125,8 @@ def get_item(ragged, key):
         return expand_dims(ragged, 0)
     if not isinstance(first, slice):
         splits = ragged.row_splits
+        if isinstance(first, int) and splits.op is None and not -len(ragged) <= first < len(ragged):
+            raise IndexError("Row key %d out of bounds" % first)  # which ends a loop over the rows
         first = math_ops.cast(first, splits.dtype)
         first = array_ops.where(first < 0, first + ragged.nrows(), first)
         row = ragged.values[splits[first]:splits[first + 1]]
