@@ -25,10 +25,11 @@ static bool may_move(const rn_compile_t* c, int32_t n) {
 
 // Whether the client gets an output that is in the device's memory.
 static bool is_fetched_there(const rn_compile_t* c, const rn_instr_t* instr) {
-  for (int32_t o = 0; o < instr->output_count; ++o)
-    if (c->is_fetched[instr->first_output + o] &&
-        (!instr->kernel || !instr->kernel->output_is_host[o]))
+  for (int32_t o = 0; o < instr->output_count; ++o) {
+    int32_t slot = instr->first_output + o;
+    if (c->is_fetched[slot] && rn_plan_is_far(c->plan, instr, o, c->plan->slots[slot].dtype))
       return true;
+  }
   return false;
 }
 

@@ -6,8 +6,10 @@
 void rn_recorded_forget(rn_recorded_t* recorded, rn_plan_t* plan) {
   for (size_t i = 0; i < recorded->slots.count; ++i)
     rn_tensor_clear(&recorded->slots.items[i].kept);
-  for (size_t i = 0; i < recorded->variables.count; ++i)
+  for (size_t i = 0; i < recorded->variables.count; ++i) {
+    rn_tensor_clear(&recorded->variables.items[i].like);
     rn_object_release(&recorded->variables.items[i].variable->resource.object);
+  }
   recorded->slots.count = recorded->variables.count = 0;
   if (recorded->recording)
     plan->device->vtable->recording_destroy(plan->device, recorded->recording);
@@ -27,11 +29,13 @@ rn_status_t rn_recorded_add(rn_recorded_t* recorded, rn_plan_t* plan, rn_recorde
   return status;
 }
 
-static void* data_of(rn_variable_t* variable) {
+// Sets |*out| to the address and the shape of the variable's value.
+static rn_status_t look_at(rn_variable_t* variable, rn_tensor_t* out) {
   rn_mutex_lock(&variable->mutex);
-  void* data = variable->value.data;
+  rn_status_t status = rn_tensor_init(out, variable->dtype, rn_tensor_shape(&variable->value));
+  out->data = variable->value.data;
   rn_mutex_unlock(&variable->mutex);
-  return data;
+  return status;
 }
 
 static rn_status_t note_variable(rn_recorded_t* recorded, rn_plan_t* plan, rn_variable_t* variable,
@@ -42,23 +46,30 @@ static rn_status_t note_variable(rn_recorded_t* recorded, rn_plan_t* plan, rn_va
     known->is_written |= is_written;
     return RN_OK;
   }
-  rn_recorded_variable_t noted = {variable, data_of(variable), is_written};
-  RN_RETURN_IF_ERROR(rn_vec_push(&recorded->variables, plan->allocator, noted));
-  rn_object_retain(&variable->resource.object);
-  return RN_OK;
+  rn_recorded_variable_t noted = {.variable = variable, .is_written = is_written};
+  RN_RETURN_IF_ERROR(look_at(variable, &noted.like));
+  rn_status_t status = rn_vec_push(&recorded->variables, plan->allocator, noted);
+  if (rn_ok(status))
+    rn_object_retain(&variable->resource.object);
+  else
+    rn_tensor_clear(&noted.like);
+  return status;
 }
 
 rn_status_t rn_recorded_note_input(rn_recorded_t* recorded, rn_plan_t* plan,
                                    const rn_instr_t* instr, const rn_tensor_t* input) {
   uint32_t flags = rn_instr_flags(instr);
-  bool is_written = !(flags & RN_KERNEL_OWN_OUTPUTS);
-  if ((flags & RN_KERNEL_REPLAYS) != RN_KERNEL_REPLAYS) return RN_OK;
+  bool replays = (flags & RN_KERNEL_REPLAYS) == RN_KERNEL_REPLAYS;
+  bool is_written = replays && !(flags & RN_KERNEL_OWN_OUTPUTS);
   if (input->is_ref) return note_variable(recorded, plan, input->data, is_written);
   if (input->dtype != RN_RESOURCE) return RN_OK;
   rn_resource_t* resource = NULL;
-  RN_RETURN_IF_ERROR(
-      rn_handle_resource(input, plan->device->resources, RN_VARIABLE_TYPE, &resource));
-  return note_variable(recorded, plan, (rn_variable_t*)resource, is_written);
+  rn_status_t status =
+      rn_handle_resource(input, plan->device->resources, RN_VARIABLE_TYPE, &resource);
+  if (rn_ok(status)) return note_variable(recorded, plan, (rn_variable_t*)resource, is_written);
+  if (replays) return status;
+  rn_status_free(status);  // a container of the step
+  return RN_OK;
 }
 
 // Where the value of |slot| is.
@@ -72,19 +83,29 @@ rn_status_t rn_recorded_keep_output(rn_recorded_t* recorded, rn_state_t* state, 
   int32_t producer = plan->slots[slot].producer;
   const rn_instr_t* instr = &plan->instrs[producer];
   bool is_fetch = rn_instr_is_move(instr, true);
-  rn_recorded_slot_t kept = {
-      .slot = slot, .kind = is_fetch ? RN_RECORDED_FETCH : RN_RECORDED_OUTPUT, .instr = producer};
+  bool is_value = state->frames && !value->is_ref;
+  rn_recorded_slot_t kept = {.slot = slot,
+                             .kind = is_fetch   ? RN_RECORDED_FETCH
+                                     : is_value ? RN_RECORDED_VALUE
+                                                : RN_RECORDED_OUTPUT,
+                             .instr = producer};
   if (is_fetch)
     RN_RETURN_IF_ERROR(rn_tensor_init(&kept.kept, value->dtype, rn_tensor_shape(value)));
+  else if (is_value)
+    RN_RETURN_IF_ERROR(rn_tensor_copy(value, plan->host->allocator, &kept.kept));
   else
     RN_RETURN_IF_ERROR(rn_tensor_share(value, &kept.kept));
   return rn_recorded_add(recorded, plan, kept);
 }
 
 bool rn_recorded_has_moved_variables(const rn_recorded_t* recorded) {
-  for (size_t i = 0; i < recorded->variables.count; ++i)
-    if (data_of(recorded->variables.items[i].variable) != recorded->variables.items[i].data)
-      return true;
+  for (size_t i = 0; i < recorded->variables.count; ++i) {
+    rn_variable_t* variable = recorded->variables.items[i].variable;
+    rn_mutex_lock(&variable->mutex);
+    bool has_moved = variable->value.data != recorded->variables.items[i].like.data;
+    rn_mutex_unlock(&variable->mutex);
+    if (has_moved) return true;
+  }
   return false;
 }
 
@@ -126,11 +147,12 @@ bool rn_recorded_takes(const rn_recorded_t* recorded, rn_state_t* state) {
 bool rn_recorded_fits(const rn_recorded_t* recorded, rn_state_t* state) {
   bool all = rn_recorded_takes(recorded, state);
   for (size_t i = 0; all && i < recorded->variables.count; ++i) {
-    rn_variable_t* variable = recorded->variables.items[i].variable;
+    const rn_recorded_variable_t* noted = &recorded->variables.items[i];
+    rn_variable_t* variable = noted->variable;
     rn_mutex_lock(&variable->mutex);
-    all = rn_tensor_is_set(&variable->value) &&
-          variable->value.data == recorded->variables.items[i].data &&
-          (!recorded->variables.items[i].is_written || rn_tensor_is_exclusive(&variable->value));
+    all = rn_tensor_is_set(&variable->value) && variable->value.data == noted->like.data &&
+          rn_tensor_same_shape(&variable->value, &noted->like) &&
+          (!noted->is_written || rn_tensor_is_exclusive(&variable->value));
     rn_mutex_unlock(&variable->mutex);
   }
   return all;
@@ -142,6 +164,8 @@ static rn_status_t set_outputs(rn_state_t* state, const rn_recorded_t* recorded)
     const rn_recorded_slot_t* noted = &recorded->slots.items[i];
     rn_tensor_t* value = value_at(state, noted->slot);
     if (noted->kind == RN_RECORDED_OUTPUT) RN_RETURN_IF_ERROR(rn_tensor_share(&noted->kept, value));
+    if (noted->kind == RN_RECORDED_VALUE)
+      RN_RETURN_IF_ERROR(rn_tensor_copy(&noted->kept, state->plan->host->allocator, value));
     if (noted->kind == RN_RECORDED_FETCH)
       RN_RETURN_IF_ERROR(rn_tensor_create(state->plan->instrs[noted->instr].kernel->host_memory,
                                           noted->kept.dtype, rn_tensor_shape(&noted->kept), value));

@@ -19,6 +19,7 @@ typedef struct rn_recorded_slot_t {
     RN_RECORDED_GUARD,   // in host memory; must be equal to |kept|
     RN_RECORDED_DYING,   // not read afterwards
     RN_RECORDED_OUTPUT,  // shares |kept|
+    RN_RECORDED_VALUE,   // a copy of |kept|, in host memory
     RN_RECORDED_FETCH,   // made anew in host memory, like |kept|
   } kind;
   int32_t instr;  // that makes a fetch
@@ -28,7 +29,7 @@ typedef struct rn_recorded_slot_t {
 
 typedef struct rn_recorded_variable_t {
   rn_variable_t* variable;  // Retained
-  void* data;               // of its value, before and after the recorded work
+  rn_tensor_t like;  // its value: where it is, and its shape; before and after the recorded work
   bool is_written;
 } rn_recorded_variable_t;
 
@@ -50,11 +51,12 @@ static inline bool rn_instr_is_move(const rn_instr_t* instr, bool to_host) {
 RN_MUST_USE rn_status_t rn_recorded_add(rn_recorded_t* recorded, rn_plan_t* plan,
                                         rn_recorded_slot_t noted);
 // Notes the variable that an input of |instr| leads to, if any. A kernel that hands out what it
-// holds only reads it; one that the device does not replay uses no variables.
+// holds only reads it, and so does one that the device does not replay.
 RN_MUST_USE rn_status_t rn_recorded_note_input(rn_recorded_t* recorded, rn_plan_t* plan,
                                                const rn_instr_t* instr, const rn_tensor_t* input);
 // Notes the value of |slot|, which leaves without a place of its own: a fetch, which is in host
-// memory and only has the same shape next time, or something that stays the same.
+// memory and only has the same shape next time, a view of something that has a place, or, of a
+// whole step, a value of the host, which the client may change.
 RN_MUST_USE rn_status_t rn_recorded_keep_output(rn_recorded_t* recorded, rn_state_t* state,
                                                 int32_t slot);
 // Whether the values that enter are as they were.

@@ -139,20 +139,17 @@ void rn_state_release(rn_state_t* state) {
   if (!kept) rn_state_destroy(state);
 }
 
-// Whether output |o| of |instr| is in the memory of a device that is not the host. Control flow has
-// no kernels; its values are where place/partition.c puts them.
-static bool is_far(const rn_plan_t* plan, const rn_instr_t* instr, int32_t o,
-                   const rn_tensor_t* value) {
+bool rn_plan_is_far(const rn_plan_t* plan, const rn_instr_t* instr, int32_t o, rn_dtype_t dtype) {
   if (plan->device->is_host || !instr) return false;
   if (instr->kernel) return !instr->kernel->output_is_host[o];
-  return instr->role != RN_ROLE_LOOP_COND && value->dtype != RN_INT32 &&
-         rn_dtype_is_plain(value->dtype);
+  return instr->role != RN_ROLE_LOOP_COND && dtype != RN_INT32 && rn_dtype_is_plain(dtype);
 }
 
 rn_status_t rn_plan_keep(const rn_plan_t* plan, const rn_instr_t* instr, int32_t o,
                          const rn_tensor_t* value, rn_tensor_t* out) {
   bool is_borrowed = !value->buffer && value->data && !value->is_ref;
   if (!is_borrowed) return rn_tensor_share(value, out);
-  return is_far(plan, instr, o, value) ? rn_device_duplicate(plan->device, value, out)
-                                       : rn_tensor_copy(value, plan->host->allocator, out);
+  return rn_plan_is_far(plan, instr, o, value->dtype)
+             ? rn_device_duplicate(plan->device, value, out)
+             : rn_tensor_copy(value, plan->host->allocator, out);
 }

@@ -47,6 +47,10 @@ void rn_state_destroy(rn_state_t* state);
 // Frees the states of |plan| that no step uses.
 void rn_states_drop(rn_plan_t* plan);
 
+// Whether output |o| of |instr|, of |dtype|, is in the memory of a device that is not the host.
+// NULL stands for a constant or a feed. Control flow has no kernels; its values are where
+// place/partition.c puts them.
+bool rn_plan_is_far(const rn_plan_t* plan, const rn_instr_t* instr, int32_t o, rn_dtype_t dtype);
 // Makes |*out| a value that may outlive its owner: output |o| of |instr|, or a constant or a feed
 // if |instr| is NULL. Borrowed bytes are copied by the side that may touch them: host or device.
 RN_MUST_USE rn_status_t rn_plan_keep(const rn_plan_t* plan, const rn_instr_t* instr, int32_t o,

@@ -93,6 +93,71 @@ RT_TEST(record_loops, fed_numbers_of_turns) {
   rt_end(&rt);
 }
 
+// A number that the host computes is fetched: the client may change what it got.
+RT_TEST(record_loops, fetched_numbers) {
+  rt_t rt = rt_begin(1);
+  rn_edge_t x = rt_placeholder(&rt, "x");
+  loop_t l = {rn_const_int32(rt.s, 6), rn_const_float(rt.s, 0.5f)};
+  rn_edge_t starts[2] = {rn_const_int32(rt.s, 2), x}, ends[2];
+  rn_while(rt.s, below, grow, &l, starts, ends, 2);
+  int64_t before = 0;
+  for (int turn = 0; turn < 6; ++turn) {
+    if (turn == 2) before = launches();
+    rt_step_t step = {0};
+    rn_tensor_t fed = rt_scalar(0.3f * (float)turn);
+    rt_feed(&step, x, &fed);
+    rt_fetch(&step, ends[0]);
+    rt_fetch(&step, ends[1]);
+    OK(rt_run(&rt, &step));
+    cr_assert_eq(*RN_DATA(&step.out[0], int32_t), 6, "step %d: %d", turn,
+                 *RN_DATA(&step.out[0], int32_t));
+    cr_assert_float_eq(rt_value(&step.out[1]), grown(0.3f * (float)turn, 0.5f, 4), 1e-5);
+    *RN_DATA(&step.out[0], int32_t) = -1;
+    rt_clear(&step);
+    rn_tensor_clear(&fed);
+  }
+  expect_replays(before, "numbers");
+  rt_end(&rt);
+}
+
+static void add_up(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* arg) {
+  next[0] = rn_AddV2(s, values[0], rn_const_int32(s, 1));
+  next[1] =
+      rn_AddV2(s, values[1], rn_Sum(s, rn_Sin(s, ((loop_t*)arg)->factor), rn_const_int32(s, 0)));
+}
+
+// A variable of no fixed shape: what was recorded for a long value must not serve a shorter one,
+// which may lie in the same place.
+RT_TEST(record_loops, variables_that_shrink) {
+  rt_t rt = rt_begin(1);
+  rn_scope_t* s = rt.s;
+  rn_op_begin(s, "VarHandleOp");
+  rn_op_attr_type(s, "dtype", RN_FLOAT);
+  rn_op_attr_shape(s, "shape", NULL, -1);
+  rn_edge_t handle = {rn_op_finish(s), 0};
+  rn_edge_t x = rn_Placeholder(s, RN_FLOAT), start = rt_placeholder(&rt, "start");
+  rn_node_t* set = rn_AssignVariableOp(s, handle, x);
+  loop_t l = {rn_const_int32(s, 3), rn_ReadVariableOp(s, handle, RN_FLOAT)};
+  rn_edge_t starts[2] = {rn_const_int32(s, 0), start}, ends[2];
+  rn_while(s, below, add_up, &l, starts, ends, 2);
+  const float values[] = {0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f};
+  static const int64_t sizes[] = {8, 8, 4, 4, 8, 2, 8, 3, 3};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    rn_tensor_t fed = rt_floats(sizes[i], values);
+    rt_step_t step = {0};
+    rt_feed(&step, x, &fed);
+    rt_target(&step, set);
+    OK(rt_run(&rt, &step));
+    rn_tensor_clear(&fed);
+    float want = 0;
+    for (int64_t k = 0; k < sizes[i]; ++k) want += 3 * sinf(values[k]);
+    for (int turn = 0; turn < 3; ++turn)
+      cr_assert_float_eq(rt_get(&rt, ends[1], start, (float)turn), want + (float)turn, 1e-4,
+                         "%d values, step %d", (int)sizes[i], turn);
+  }
+  rt_end(&rt);
+}
+
 static int doubled(rn_scope_t* s, rn_edge_t* out, void* arg) {
   out[0] = rn_Sin(s, rn_AddV2(s, *(rn_edge_t*)arg, *(rn_edge_t*)arg));
   return 1;
