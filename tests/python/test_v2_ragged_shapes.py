@@ -119,3 +119,34 @@ def test_tensors_as_variants(tf, np):
         found.append("shapes differ")
     shapes = tf.data.Dataset.from_tensors(tf.experimental.DynamicRaggedShape.from_lengths([3])).unbatch()
     return found + [[repr(shape) for shape in shapes], [repr(shape) for shape in shapes.batch(2)]]
+
+
+@both(v2=True)
+def test_where(tf, np):
+    ragged = tf.ragged.constant
+    condition, x = ragged([[True, False], [True]]), ragged([[1, 2], [3]])
+    results = [tf.where(condition, x, 0), tf.where(condition, x, [[10], [20]]), tf.where(condition, 5, x), tf.where([[True], [False]], x, -x),
+               tf.where(condition)]
+    return [part.to_list() if hasattr(part, "to_list") else part for part in results]
+
+
+@both(v2=True)
+def test_comparisons_and_rows(tf, np):
+    x, y = tf.ragged.constant([[1, 2], [3]]), tf.ragged.constant([[4, 2], [3]])
+    results = [(x == y).to_list(), (x != y).to_list(), (x == 2).to_list(), x == None, [row.numpy() for row in x]]  # noqa: E711
+    results += [x.to_tensor(shape=tf.constant([3, 1])), x.to_tensor(shape=[None, tf.constant(3)][1:] * 2), tf.add_n([x, y]).to_list(),
+                tf.nn.softmax(tf.cast(x, tf.float32)).to_list(), tf.math.bessel_i0(tf.cast(x, tf.float32)).to_list(), tf.bitwise.invert(x).to_list(),
+                tf.strings.lower(tf.ragged.constant([["A", "b"], []])).to_list(), tf.nn.gelu(tf.cast(x, tf.float32)).to_list(),
+                tf.math.xlogy(tf.cast(x, tf.float32), 2.0).to_list(), tf.concat([x], 0).to_list(), tf.stack([x, y], 1).to_list()]
+    tf.debugging.assert_equal(x, x)
+    tf.debugging.assert_less(x, 5)
+    try:
+        tf.debugging.assert_less(x, [[2], [3]])
+    except tf.errors.InvalidArgumentError:
+        results.append("not less")
+    for call in (lambda: tf.stack([x, y], 4), lambda: tf.where(x > 1, x), lambda: tf.concat([x, y], 2)):
+        try:
+            call()
+        except ValueError:
+            results.append("ValueError")
+    return results

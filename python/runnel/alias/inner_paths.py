@@ -259,21 +259,9 @@ def _find(names, name):
     for home in names:
         value = getattr(importlib.import_module("runnel." + home if home else "runnel"), name, _find)
         if value is not _find and not (isinstance(value, types.ModuleType) and value.__name__.startswith("runnel")):
-            return True, _for_ragged(name, value)
+            from runnel.ragged import ragged_functions, ragged_tensor  # noqa: F401  teaches the functions
+            return True, ragged_functions.taught(value)
     return False, None
-
-
-def _for_ragged(name, value):
-    """Returns the public form of a function, which accepts ragged tensors too, if there is one."""
-    import runnel
-    from runnel.ragged import ragged_tensor  # noqa: F401  teaches the functions
-    for place in (runnel, runnel.math, runnel.nn, runnel.strings):
-        public = taught = getattr(place, name, None)
-        while taught is not None:  # one wrapper for ragged tensors, others for their shapes and for structured tensors
-            taught = getattr(taught, "__wrapped__", None)
-            if taught is value:
-                return public
-    return value
 
 
 class _View(types.ModuleType):

@@ -392,3 +392,12 @@ def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
     with name_scope(name, "RaggedReduceStd"):
         return runnel.sqrt(reduce_variance(input_tensor, axis, keepdims))
 
+
+
+def softmax(logits, axis=None, name=None):
+    """Returns the softmax of rows along a dimension, by default the last one."""
+    with name_scope(name, "RaggedSoftmax"):
+        axis = -1 if axis is None else axis
+        shifted = logits - math_ops.reduce_max(logits, axis, keepdims=True)
+        powers = shifted.with_flat_values(_ops.Exp(x=shifted.flat_values))
+        return powers / math_ops.reduce_sum(powers, axis, keepdims=True)

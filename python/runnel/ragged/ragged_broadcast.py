@@ -321,3 +321,14 @@ def aligned(x, y):
     shape, a_to, b_to = broadcast_dynamic_shape_extended(a, b)
     return (a_to.broadcast_flat_values(x, inner_dimensions=False), b_to.broadcast_flat_values(y, inner_dimensions=False),
             lambda values: shape._add_row_partitions(values, validate=isinstance(values, Tensor)))
+
+
+def applied(function, *tensors):
+    """Returns what a function of tensors makes of the flat values of tensors, ragged or not, that are broadcast together."""
+    tensors = match_row_splits_dtypes(*tensors)
+    dtype = next(value.row_splits.dtype for value in tensors if isinstance(value, RaggedTensor))
+    shape, *others = [DynamicRaggedShape.from_tensor(value, dtype) for value in tensors]
+    for other in others:
+        shape = broadcast_dynamic_shape(shape, other)
+    made = [broadcast_to(value, shape) for value in tensors]
+    return shape._add_row_partitions(function(*[getattr(value, "flat_values", value) for value in made]))

@@ -5,6 +5,7 @@
 
 import functools
 import importlib
+import inspect
 import sys
 
 from runnel import dtypes, errors, raw_ops as _ops
@@ -64,15 +65,20 @@ def _elementwise(function, args, kwargs):
     return like.with_flat_values(function(*args, **kwargs))
 
 
-def _binary(function, x, y, **kwargs):
-    """Applies a function of two tensors to the flat values of both, broadcast."""
+def _aligned_pair(x, y):
+    """Returns the flat values of two tensors, broadcast, and a function that makes a tensor of such values."""
     from runnel.ragged import ragged_broadcast
     is_first = _is_ragged(x)
     one = _as_ragged(x if is_first else y)
     other = y if is_first else x
     if not _is_ragged(other):
         other = convert.convert_to_tensor(other, dtype_hint=one.dtype)
-    flat_x, flat_y, whole = ragged_broadcast.aligned(*((one, other) if is_first else (other, one)))
+    return ragged_broadcast.aligned(*((one, other) if is_first else (other, one)))
+
+
+def _binary(function, x, y, **kwargs):
+    """Applies a function of two tensors to the flat values of both, broadcast."""
+    flat_x, flat_y, whole = _aligned_pair(x, y)
     return whole(function(flat_x, flat_y, **kwargs))
 
 
@@ -212,10 +218,16 @@ def concat(values, axis, name="concat"):
     """Joins ragged tensors along a dimension."""
     from runnel.ragged.ragged_tensor import RaggedTensor, _axis
     with name_scope(name, "RaggedConcat"):
-        values = [_as_ragged(value) for value in values]
+        values = [_as_ragged(value) for value in (values if isinstance(values, (list, tuple)) else [values])]
+        if not values:
+            raise ValueError("rt_inputs may not be empty.")
+        if len(values) == 1:
+            return values[0]
         rank = next((v.shape.ndims for v in values if v.shape.ndims is not None), None)
         axis = _axis(axis, rank)
-        most = max(v.ragged_rank for v in values if _is_ragged(v))
+        if rank == 1 or not any(_is_ragged(v) for v in values) and axis == rank - 1:
+            return array_ops.concat(values, axis)
+        most = max((v.ragged_rank for v in values if _is_ragged(v)), default=1)
         values = [v if _is_ragged(v) else RaggedTensor.from_tensor(v, ragged_rank=min(most, rank - 1)) for v in values]
         if axis == 0:
             return _concat_rows(values)
@@ -243,9 +255,13 @@ def _concat_rows(values):
 
 def stack(values, axis=0, name="stack"):
     """Stacks tensors, ragged or not, along a new dimension. Returns a ragged tensor."""
-    from runnel.ragged.ragged_tensor import RaggedTensor, _splits_of
+    from runnel.ragged.ragged_tensor import RaggedTensor, _axis, _splits_of
     with name_scope(name, "RaggedConcat"):
-        values = [_as_ragged(value) for value in values]
+        values = [_as_ragged(value) for value in (values if isinstance(values, (list, tuple)) else [values])]
+        if not values:
+            raise ValueError("rt_inputs may not be empty.")
+        rank = next((v.shape.ndims for v in values if v.shape.ndims is not None), None)
+        axis = _axis(axis, None if rank is None else rank + 1)
         if axis == 0:
             if all(not _is_ragged(v) and v._rank() == 0 for v in values):
                 return array_ops.stack(values)
@@ -303,26 +319,35 @@ def rank(input, name=None):  # noqa: A002
 
 def where(condition, x=None, y=None, name=None):
     """Returns elements of x where the condition is true, and of y elsewhere; a vector of conditions chooses rows."""
-    chooses = x is not None and y is not None and not _is_ragged(condition) and convert.convert_to_tensor(condition)._rank() == 1
-    if not chooses:
+    if x is None or y is None:
         return where_v2(condition, x, y, name)
-    condition = convert.convert_to_tensor(condition)
-    rows = array_ops.shape(condition, out_type=dtypes.int64)[0]
-    return gather(concat([x, y], 0), array_ops.where_v2(condition, math_ops.range(rows), math_ops.range(rows) + rows))
+    values = [_as_ragged(value) for value in (condition, x, y)]
+    if not any(_is_ragged(value) for value in values):
+        return array_ops.where(*values)
+    if not _is_ragged(values[0]) and values[0]._rank() == 1:
+        rows = array_ops.shape(values[0], out_type=dtypes.int64)[0]
+        return gather(concat(values[1:], 0), array_ops.where_v2(values[0], math_ops.range(rows), math_ops.range(rows) + rows))
+    if not all(_is_ragged(value) for value in values) or len({value.shape.ndims for value in values}) > 1:
+        raise ValueError("Input shapes do not match.")
+    return map_flat_values(array_ops.where, *values)
 
 
 def where_v2(condition, x=None, y=None, name=None):
-    """Returns elements of x where the condition is true, and of y elsewhere."""
+    """Returns elements of x where the condition is true, and of y elsewhere. The three are broadcast."""
+    if (x is None) != (y is None):
+        raise ValueError("x and y must be either both None or both non-None")
     condition = _as_ragged(condition)
-    if x is None and y is None:
+    if x is None:
         if not _is_ragged(condition):
             return array_ops.where(condition)
         rows = condition.with_flat_values(array_ops.ones_like(condition.flat_values, dtypes.int32)).to_sparse().indices
         return array_ops.boolean_mask(rows, array_ops.reshape(condition.flat_values, [-1]))
-    if x is None or y is None:
-        raise ValueError("x and y must be both None or both non-None.")
-    x, y = _as_ragged(x), _as_ragged(y)
-    return map_flat_values(array_ops.where, condition, x, y)
+    values = condition, _as_ragged(x), _as_ragged(y)
+    if not any(_is_ragged(value) for value in values):
+        return array_ops.where_v2(*values, name)
+    from runnel.ragged import ragged_broadcast
+    with name_scope(name, "RaggedWhere"):
+        return ragged_broadcast.applied(array_ops.where_v2, *values)
 
 
 # Reductions over rows.
@@ -397,14 +422,13 @@ def shape(input, out_type=dtypes.int32, name=None):  # noqa: A002
         return DynamicRaggedShape.from_tensor(input, out_type)
 
 
-_UNARY = """abs acos asin atan cast ceil cos digamma erf exp expm1 floor identity is_finite is_nan lgamma log log1p log_sigmoid logical_not
-    negative ones_like reciprocal round rsqrt saturate_cast sigmoid sign sin sinh sqrt square stop_gradient tan tanh zeros_like as_string
-    check_numerics clip_by_value regex_replace string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong
-    string_to_number string_strip substr decode_base64 encode_base64
-    nn.dropout nn.elu nn.leaky_relu nn.relu nn.relu6 nn.selu nn.sigmoid nn.softplus nn.tanh
-    strings.length strings.lower strings.upper strings.strip strings.regex_full_match strings.unicode_script""".split()
-_BINARY = """add subtract multiply divide truediv floordiv floormod mod pow maximum minimum equal not_equal less less_equal greater
-    greater_equal logical_and logical_or logical_xor squared_difference atan2 div_no_nan""".split()
+# Functions that work element by element and are not in dispatch's lists, which have those of stock.
+_UNARY = """digamma erf expm1 is_finite is_nan lgamma log log1p log_sigmoid reciprocal rsqrt stop_gradient ceil identity check_numerics regex_replace
+    string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong string_to_number string_strip substr decode_base64
+    encode_base64 nn.dropout nn.nn_v2.gelu nn.nn_v2.stateless_dropout to_bfloat16 to_complex64 to_complex128 to_double to_float to_int32
+    to_int64""".split()
+_BINARY = "floordiv floormod mod squared_difference div_no_nan".split()
+_ASSERTIONS = "assert_greater_equal assert_less_equal assert_near assert_none_equal assert_type".split()
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "truediv", "div": "divide", "floordiv": "floordiv", "mod": "floormod",
               "pow": "pow", "and": "logical_and", "or": "logical_or", "xor": "logical_xor", "lt": "less", "le": "less_equal", "gt": "greater",
               "ge": "greater_equal", "neg": "negative", "abs": "abs", "invert": "logical_not"}
@@ -427,7 +451,8 @@ def _later(module, name):
 _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
             "where_v2": where_v2, "nn.embedding_lookup": _flat_lookup, "shape": shape}
 _SPECIAL.update({name: _later(module, function) for module, names in (
-    ("ragged_arrays", "bitcast cumsum dynamic_partition one_hot reverse split squeeze tile math.reduce_std=reduce_std math.reduce_variance=reduce_variance "
+    ("ragged_arrays", "nn.softmax=softmax bitcast cumsum dynamic_partition one_hot reverse split squeeze tile "
+     "math.reduce_std=reduce_std math.reduce_variance=reduce_variance "
      "unsorted_segment_max=segment_max unsorted_segment_mean=segment_mean unsorted_segment_min=segment_min unsorted_segment_prod=segment_prod "
      "unsorted_segment_sqrt_n=segment_sqrt_n unsorted_segment_sum=segment_sum"),
     ("ragged_gather", "batch_gather gather_nd"), ("ragged_matmul", "matmul"), ("ragged_strings", "strings.join=join strings.format=string_format"),
@@ -451,19 +476,32 @@ def _before(original, handle, takes):
     return function
 
 
+_PLACES = ("", "math", "strings", "nn", "dtypes", "debugging", "bitwise", "io")
+_taught: dict = {}  # a function of tf -> the function that takes its place
+
+
+def taught(function):
+    """Returns the form of a function that accepts ragged tensors too, if there is one."""
+    return _taught.get(function, function) if callable(function) and function.__hash__ else function
+
+
 def teach(handles, takes):
     """Makes functions of `tf` pass calls with certain arguments on: {name: a function that takes the original and returns the handler}."""
-    import runnel
+    places = [importlib.import_module("runnel." + place if place else "runnel") for place in _PLACES]
+    done = set()
     for name, make in handles.items():
         module_name, _, last = name.rpartition(".")
-        module = importlib.import_module("runnel." + module_name) if module_name else runnel
-        original = getattr(module, last)
-        taught = _before(original, make(original), takes)
-        setattr(module, last, taught)
-        for other in ("math", "strings", "nn", "dtypes") if not module_name else ("math",):
-            also = importlib.import_module("runnel." + other)
-            if getattr(also, last, None) is original:
-                setattr(also, last, taught)
+        module = importlib.import_module("runnel." + module_name) if module_name else places[0]
+        original = getattr(module, last, None)
+        if original is None or id(original) in done:  # a name of TensorFlow 2 alone, or another name of a function
+            continue
+        made = _before(original, make(original), takes)
+        done.add(id(made))
+        _taught.update({known: made for known, now in _taught.items() if now is original})
+        _taught[original] = made
+        for place in {module, *places}:
+            if getattr(place, last, None) is original:
+                setattr(place, last, made)
     face = sys.modules.get("runnel.compat.v2.places")
     if face is not None:  # it has found functions before they were taught
         face.forget_found()
@@ -475,10 +513,14 @@ def teach(handles, takes):
 def install():
     """Makes functions of `tf`, and operators, accept ragged tensors."""
     import runnel
+    from runnel.core import dispatch
     from runnel.ragged.ragged_tensor import RaggedTensor
-    handles = {name: lambda original: functools.partial(_call_elementwise, original) for name in _UNARY}
-    handles.update({name: lambda original: functools.partial(_call_binary, original) for name in _BINARY})
+    handles = {}
+    for names, call in ((_UNARY + dispatch.UNARY, _call_elementwise), (_BINARY + dispatch.BINARY, _call_binary),
+                        (dispatch.ASSERTIONS + _ASSERTIONS, _call_assertion)):
+        handles.update({name: lambda original, call=call: functools.partial(call, original) for name in names})
     handles.update({name: lambda _, handle=handle: handle for name, handle in _SPECIAL.items()})
+    handles["add_n"] = lambda original: functools.partial(map_flat_values, original)
     teach(handles, _is_ragged)
     for operator, name in _OPERATORS.items():
         function = _or_dispatched(getattr(runnel, name), "math." + name)
@@ -502,6 +544,21 @@ def _call_elementwise(original, /, *args, **kwargs):
     return _elementwise(original, args, kwargs)
 
 
-def _call_binary(original, /, x, y, name=None, **kwargs):
-    with name_scope(name):
-        return _binary(original, x, y, **kwargs)
+def _call_binary(original, /, *args, **kwargs):
+    if len(args) == 2 and not kwargs:
+        return _binary(original, *args)
+    given = inspect.signature(original).bind(*args, **kwargs).arguments
+    (first, x), (second, y), *_ = given.items()
+    rest = {key: value for key, value in given.items() if key not in (first, second, "name")}
+    with name_scope(given.get("name")):
+        return _binary(lambda a, b: original(**{first: a, second: b}, **rest), x, y)
+
+
+def _call_assertion(original, /, *args, **kwargs):
+    given = dict(inspect.signature(original).bind(*args, **kwargs).arguments)
+    first, second = (list(given) + [None])[:2]
+    if original.__name__ == "assert_type":
+        given[first] = _as_ragged(given[first]).flat_values
+    else:
+        given[first], given[second], _ = _aligned_pair(given[first], given[second])
+    return original(**given)

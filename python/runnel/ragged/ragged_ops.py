@@ -124,7 +124,7 @@ def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None, row_s
     splits_kind = dtypes.as_dtype(row_splits_dtype).as_numpy_dtype
 
     def flat(rows, shape):
-        made = np.array(rows, kind)
+        made = np.array(rows) if kind in (None, object) else np.array(rows).astype(kind)  # which wraps numbers around, as in stock
         return made if shape is None or not _is_list(rows) else np.reshape(made, shape)
 
     return _build(pylist, ragged_rank, inner_shape, lambda values, splits: RaggedTensorValue(values, np.array(splits, splits_kind)), flat)

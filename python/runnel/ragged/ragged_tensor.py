@@ -254,16 +254,23 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
             if default_value is None:
                 default_value = "" if self.dtype == dtypes.string else False if self.dtype == dtypes.bool else 0
             default = convert.convert_to_tensor(default_value, dtype=self.dtype)
-            dims = [-1] * self.shape.ndims if self.shape.ndims else -1
+            dims, is_known = [-1] * self.shape.ndims if self.shape.ndims else -1, shape is None
             if shape is not None:
-                dims = [-1 if d is None else d for d in tensor_shape.TensorShape(shape).as_list()]
+                try:
+                    shape = tensor_shape.TensorShape(shape)
+                    is_known = shape.ndims is not None
+                    dims = [-1 if d is None else d for d in shape.as_list()] if is_known else -1
+                except TypeError:  # it has tensors
+                    dims = math_ops.cast(convert.convert_to_tensor(shape), dtypes.int64)
             kinds = ["ROW_SPLITS"] * self.ragged_rank
             filled = _ops.RaggedTensorToTensor(convert.convert_to_tensor(dims, dtypes.int64), self.flat_values, default,
                                                list(self.nested_row_splits), row_partition_types=kinds, name=scope)
             if filled.op is not None:  # in a graph, refine the static shape
                 known = self.shape.as_list() if self.shape.ndims else None
-                if shape is not None and known is not None:
-                    known = [own if wanted is None else wanted for own, wanted in zip(known, tensor_shape.TensorShape(shape).as_list())]
+                if not is_known:
+                    known = None if known is None else [None] * len(known)
+                elif shape is not None and known is not None:
+                    known = [own if wanted is None else wanted for own, wanted in zip(known, shape.as_list())]
                 filled.set_shape(tensor_shape.TensorShape(known))
             return filled
 
@@ -335,6 +342,20 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
             return "<tf.RaggedTensor %s>" % self.to_list()
         return "tf.RaggedTensor(values=%s, row_splits=%s)" % (self._values, self._row_splits)
 
+    def __eq__(self, other):
+        if other is None or not _compares_elements():
+            return self is other
+        import runnel
+        return runnel.equal(self, other)
+
+    def __ne__(self, other):
+        if other is None or not _compares_elements():
+            return self is not other
+        import runnel
+        return runnel.not_equal(self, other)
+
+    __hash__ = object.__hash__
+
     def __bool__(self):
         raise TypeError("RaggedTensor may not be used as a boolean.")
 
@@ -343,10 +364,18 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
             raise TypeError("len is not well defined for a symbolic RaggedTensor: use nrows()")
         return len(self._row_splits.numpy()) - 1
 
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
     def __getitem__(self, key):
         from runnel.ragged import ragged_functions
         with name_scope(None, "RaggedGetItem", [self.flat_values]):
             return ragged_functions.get_item(self, key if isinstance(key, tuple) else (key,))
+
+
+def _compares_elements():
+    from runnel.eager import context
+    return framework.Tensor._USE_EQUALITY and context.executing_eagerly_outside_functions()
 
 
 def match_row_splits_dtypes(*tensors, **kwargs):
