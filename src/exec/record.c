@@ -187,7 +187,8 @@ static rn_status_t note_outside(rn_recorded_t* recorded, rn_state_t* state,
       if (is_inside(segment, plan->slots[slot].producer) || state->slots[slot].is_ref ||
           plan->slots[slot].kind == RN_SLOT_CONSTANT)
         continue;
-      bool is_feed = plan->slots[slot].kind == RN_SLOT_FEED;
+      // A feed that no move reads is an argument in the memory of the device.
+      bool is_feed = plan->slots[slot].kind == RN_SLOT_FEED && rn_instr_is_move(instr, false);
       rn_recorded_slot_t noted = {.slot = slot,
                                   .kind = is_feed ? RN_RECORDED_FEED : RN_RECORDED_INPUT,
                                   .data = state->slots[slot].data};

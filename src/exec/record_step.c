@@ -50,29 +50,40 @@ static bool may_record(const rn_compile_t* c, int32_t n) {
   return flags & RN_KERNEL_REPEATS && !takes_references(c, instr);
 }
 
-// Whether something other than a move reads a feed: its value then decides what the step does.
-static bool is_guard(const rn_plan_t* plan, int32_t slot) {
+// Whether input |i| of |instr| is in the memory of the device. Control flow has no kernels; the
+// executor itself reads predicates and int32 values.
+static bool takes_far(const rn_plan_t* plan, const rn_instr_t* instr, int32_t i) {
+  if (instr->kernel) return !instr->kernel->input_is_host[i];
+  bool is_predicate = instr->role == RN_ROLE_LOOP_COND || (instr->role == RN_ROLE_SWITCH && i == 1);
+  rn_dtype_t dtype = plan->slots[plan->inputs[instr->first_input + i]].dtype;
+  return !is_predicate && dtype != RN_INT32 && rn_dtype_is_plain(dtype);
+}
+
+// Finds how a feed is used. False if it is an argument in the memory of the device, which may be
+// elsewhere in every step. |*out_guard|: something other than a move reads it, so that its value
+// decides what the step does.
+static bool may_feed(const rn_plan_t* plan, int32_t slot, bool* out_guard) {
+  *out_guard = false;
   for (int32_t n = 0; n < plan->instr_count; ++n) {
     const rn_instr_t* instr = &plan->instrs[n];
-    for (int32_t i = 0; i < instr->input_count; ++i)
-      if (plan->inputs[instr->first_input + i] == slot && !rn_instr_is_move(instr, false))
-        return true;
+    for (int32_t i = 0; i < instr->input_count; ++i) {
+      if (plan->inputs[instr->first_input + i] != slot) continue;
+      if (takes_far(plan, instr, i)) return false;
+      *out_guard |= !rn_instr_is_move(instr, false);
+    }
   }
-  return false;
+  return rn_dtype_is_plain(plan->slots[slot].dtype);
 }
 
 rn_status_t rn_compile_whole_step(rn_compile_t* c) {
   rn_plan_t* plan = c->plan;
   for (int32_t n = 0; n < plan->instr_count; ++n)
     if (!may_record(c, n)) return RN_OK;
-  for (int32_t i = 0; i < plan->feed_count; ++i)
-    if (plan->feed_slots[i] != RN_NO_SLOT &&
-        !rn_dtype_is_plain(plan->slots[plan->feed_slots[i]].dtype))
-      return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&plan->arena, &plan->segments));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->feed_count + 1, &plan->guards));
   for (int32_t i = 0; i < plan->feed_count; ++i)
-    plan->guards[i] = plan->feed_slots[i] != RN_NO_SLOT && is_guard(plan, plan->feed_slots[i]);
+    if (plan->feed_slots[i] != RN_NO_SLOT && !may_feed(plan, plan->feed_slots[i], &plan->guards[i]))
+      return RN_OK;
   plan->segments[0] = (rn_segment_t){0, plan->instr_count};
   plan->segment_count = 1;
   return RN_OK;

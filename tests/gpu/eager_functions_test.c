@@ -8,6 +8,7 @@
 #include "eager/eager.h"
 #include "emulated_driver.h"
 #include "function/function.h"
+#include "runnel/control_flow.h"
 #include "runnel/ops.h"
 
 #define TASK "/job:localhost/replica:0/task:0"
@@ -221,6 +222,74 @@ Test(gpu_eager_functions, nothing_is_copied_between_calls, .timeout = 60) {
   rn_scope_destroy(s);
   rn_graph_release(graph);
   end(eager);
+}
+
+static rn_edge_t below_four(rn_scope_t* s, const rn_edge_t* values, void* arg) {
+  (void)arg;
+  return rn_Less(s, values[0], rn_const_int32(s, 4));
+}
+
+static void sum_up(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* arg) {
+  (void)arg;
+  next[0] = rn_AddV2(s, values[0], rn_const_int32(s, 1));
+  next[1] = rn_Cumsum(s, values[1], rn_const_int32(s, 0));
+}
+
+// Makes the function "sums" of a vector: four running sums of running sums, so that some of its
+// work can be recorded.
+static void add_sums(rn_eager_t* eager, bool has_loop) {
+  rn_graph_t* graph = NULL;
+  rn_function_t* function = NULL;
+  const int64_t four = 4;
+  OK(rn_graph_create(rn_allocator_system(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(s, RN_FLOAT, .shape = RN_SET_SHAPE(&four, 1)), y = x;
+  rn_edge_t starts[2] = {rn_const_int32(s, 0), x}, ends[2];
+  for (int i = 0; i < 4 && !has_loop; ++i) y = rn_Cumsum(s, y, rn_const_int32(s, 0));
+  if (has_loop && rn_while(s, below_four, sum_up, NULL, starts, ends, 2)) y = ends[1];
+  rn_function_spec_t spec = {.graph = graph,
+                             .name = RN_STR("sums"),
+                             .node_count = -1,
+                             .inputs = &x,
+                             .input_count = 1,
+                             .outputs = &y,
+                             .output_count = 1};
+  OK(rn_function_create(&spec, &function));
+  OK(rn_eager_add_function(eager, function));
+  rn_function_release(function);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+}
+
+// Work that was recorded for an argument must not read it there when another one is elsewhere.
+static void call_with_arguments_elsewhere(bool has_loop) {
+  enum { CALLS = 6 };
+  rn_eager_t* eager = begin(false);
+  add_sums(eager, has_loop);
+  rn_eager_handle_t* values[CALLS];
+  for (int i = 0; i < CALLS; ++i) {  // all at once, so that each has a place of its own
+    rn_eager_handle_t* host = floats(4, (float[]){(float)i, 1, 2, 3});
+    values[i] = on_gpu(eager, host);
+    rn_eager_handle_release(host);
+  }
+  for (int i = 0; i < CALLS; ++i) {
+    rn_eager_op_t* op = NULL;
+    rn_eager_handle_t* out = NULL;
+    int32_t room = 1;
+    OK(rn_eager_op_create(eager, RN_STR("sums"), &op));
+    OK(rn_eager_op_add_input(op, values[i]));
+    OK(rn_eager_execute(op, &out, &room));
+    rn_eager_op_destroy(op);
+    has(out, (float)i, 4 * (float)i + 1);
+    rn_eager_handle_release(out);
+  }
+  for (int i = 0; i < CALLS; ++i) rn_eager_handle_release(values[i]);
+  end(eager);
+}
+
+Test(gpu_eager_functions, arguments_elsewhere, .timeout = 60) {
+  call_with_arguments_elsewhere(false);
+  call_with_arguments_elsewhere(true);
 }
 
 static rn_status_t add(rn_eager_t* eager, const char* op_name, rn_eager_handle_t* x,
