@@ -16,6 +16,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import runpy
 import signal
 import sys
@@ -95,15 +96,18 @@ def _files(sources, paths):
             yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith("_test.py"))
 
 
-class _SourceFinder(importlib.abc.MetaPathFinder):
-    """Finds the modules that stock's packages lack in its sources: helpers of tests, and what later versions removed."""
+_HELPERS = r"tensorflow\..*\.(fake_\w+|benchmarks(\.\w+)*)"  # modules that only tests need
 
-    def __init__(self, sources):
-        self._sources = sources
+
+class _SourceFinder(importlib.abc.MetaPathFinder):
+    """Finds modules in the sources: for stock those that its packages lack, helpers of tests and what later versions removed."""
+
+    def __init__(self, sources, names):
+        self._sources, self._names = sources, re.compile(names)
 
     def find_spec(self, name, path, target=None):
         top = os.path.join(self._sources, *name.split("."))
-        if not name.startswith("tensorflow."):
+        if not self._names.fullmatch(name):
             return None
         if os.path.isdir(top):
             spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
@@ -115,11 +119,12 @@ class _SourceFinder(importlib.abc.MetaPathFinder):
 def _run(arguments):
     sys.path[0] = os.getcwd()
     if arguments.stock:
-        sys.meta_path.append(_SourceFinder(arguments.sources))
+        sys.meta_path.append(_SourceFinder(arguments.sources, r"tensorflow\..*"))
     else:
         sys.path[0] = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python")
         from runnel.alias import finder
         finder.install(True)
+        sys.meta_path.insert(0, _SourceFinder(arguments.sources, _HELPERS))
     importlib.import_module("tensorflow")  # so that the processes forked here need not
     running = {}
     logs = arguments.results + ".logs"

@@ -303,15 +303,17 @@ class TestCase(unittest.TestCase):
     def __init__(self, methodName="runTest"):  # noqa: N803
         super().__init__(methodName)
         self._cached, self._threads, self._temporary = None, [], None
+        self._set_up_graph = None  # the graph in which setUp runs, if a decorator of the class has made one
 
     def setUp(self):
         super().setUp()
         in_graph = default_graph._eager_enabled and not framework.executing_eagerly()
-        graph_stack._stack.graphs.clear()
-        _core.set_current(False)
-        framework.reset_default_graph()
-        if in_graph:  # the program executes eagerly but was inside a graph: continue in the new graph
-            _core.set_current(framework.get_default_graph())
+        if graph_stack._stack.graphs != [self._set_up_graph]:  # what earlier tests have left
+            graph_stack._stack.graphs.clear()
+            _core.set_current(False)
+            framework.reset_default_graph()
+            if in_graph:  # the program executes eagerly but was inside a graph: continue in the new graph
+                _core.set_current(framework.get_default_graph())
         if framework.executing_eagerly():
             from runnel.eager import context as eager
             eager.set_seed(87654321)

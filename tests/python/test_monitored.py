@@ -218,3 +218,38 @@ def test_closed_session():
             pass
         with pytest.raises(RuntimeError):
             sess.run(tf.constant(1))
+
+
+@both
+def test_what_hooks_log(tf, np):
+    import logging
+    logged = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            logged.append(record.getMessage())
+    handler = Handler()
+    tf.logging.set_verbosity(tf.logging.WARN)
+    logging.getLogger("tensorflow").addHandler(handler)
+    try:
+        element = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1)).get_next()
+        step = tf.train.get_or_create_global_step()
+        hook = tf.train.StepCounterHook(every_n_steps=1)
+        with tf.train.SingularMonitoredSession([hook]) as session:
+            for _ in range(2):
+                session.run(step)
+        final = tf.train.FinalOpsHook(element)
+        final.begin()
+        with tf.Session() as session:
+            session.run(element)
+            try:
+                final.end(session)
+            except tf.errors.OutOfRangeError:
+                logged.append("out of range")
+    finally:
+        logging.getLogger("tensorflow").removeHandler(handler)
+    try:
+        tf.train.ProfilerHook(save_steps=1, save_secs=1)
+    except ValueError:
+        logged.append("steps and seconds")
+    return [sum("not been increased" in text for text in logged), "dependency back to some input source" in logged[-3], logged[-2:]]

@@ -149,8 +149,8 @@ signature_def_utils_impl: saved_model.meta_graphs saved_model
 tag_constants: saved_model.meta_graphs saved_model
 simple_save: saved_model.meta_graphs saved_model
 utils: saved_model.meta_graphs saved_model
-writer: summary.summary_ops summary.plugin_asset summary
-writer_cache: summary.summary_ops summary
+writer: summary.event_writer summary.summary_ops summary.plugin_asset summary
+writer_cache: summary.event_writer summary.summary_ops summary
 plugin_asset: summary.plugin_asset
 base: layers.core
 input_spec: layers.core
@@ -198,6 +198,7 @@ python.saved_model.model_utils.export_utils: saved_model.export_outputs
 python.saved_model.model_utils.mode_keys: saved_model.export_outputs
 python.distribute.*: distribute
 python.summary.summary_iterator: train.training_util
+python.training.basic_loops: train.supervisor
 python.training.device_setter: train.server_lib
 python.training.warm_starting_util: train.warm_starting
 python.training.tracking.*: core.module train.checkpoint

@@ -8,8 +8,9 @@ import functools
 import unittest
 
 from runnel import test
-from runnel.core import framework, gradients_impl, session, v2_switches
+from runnel.core import framework, gradients_impl, v2_switches
 from runnel.eager import backprop, context as eager
+from runnel.graph import graph_stack
 from runnel.test import (  # noqa: F401
     gpu_device_name, is_built_with_rocm, is_cpu_target_available, is_gpu_available)
 
@@ -19,9 +20,9 @@ TensorFlowTestCase = test.TestCase
 def _graph_only(function):
     @functools.wraps(function)
     def run(self, *args, **kwargs):
-        if session.get_default_session() is not None:  # the decorator of the class has made a graph
+        if not framework.executing_eagerly():
             return function(self, *args, **kwargs)
-        with framework.Graph().as_default():
+        with framework.get_default_graph().as_default():  # the same one in setUp and in the test
             return function(self, *args, **kwargs)
     return run
 
@@ -44,7 +45,25 @@ def for_all_test_methods(decorator, *args, **kwargs):
     return _each_test(lambda function: decorator(*args, **kwargs)(function))
 
 
-run_deprecated_v1 = deprecated_graph_mode_only = _each_test(_graph_only)
+def _set_up_in_graph(function):
+    @functools.wraps(function)
+    def run(self):
+        graph_stack._stack.graphs.clear()
+        framework.reset_default_graph()
+        self._set_up_graph = framework.get_default_graph()
+        with self._set_up_graph.as_default():
+            function(self)
+    return run
+
+
+def deprecated_graph_mode_only(func=None):
+    """A decorator for a test, or a class with its setUp, that builds a graph."""
+    if isinstance(func, type) and "setUp" in vars(func):
+        func.setUp = _set_up_in_graph(func.setUp)
+    return _with_options(_each_test(_graph_only), func)
+
+
+run_deprecated_v1 = deprecated_graph_mode_only
 run_all_in_deprecated_graph_mode_only = run_deprecated_v1
 
 

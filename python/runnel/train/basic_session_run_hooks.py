@@ -1,15 +1,13 @@
 """The hooks of tf.train."""
 
-import logging
 import os
 import time
 
+from runnel import errors, logging
 from runnel.core import framework
 from runnel.core.framework import GraphKeys
 from runnel.train import training_util
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunHook
-
-_log = logging.getLogger("tensorflow")
 
 
 def _writer(folder):
@@ -133,12 +131,12 @@ class LoggingTensorHook(SessionRunHook):
         np.set_printoptions(suppress=True)
         seconds, _ = self._timer.update_last_triggered_step(self._iter_count)
         if self._formatter:
-            _log.info(self._formatter(values))
+            logging.info(self._formatter(values))
         else:
             text = ", ".join("%s = %s" % (tag, values[tag]) for tag in self._tag_order)
             if seconds is not None:
                 text += " (%.3f sec)" % seconds
-            _log.info("%s", text)
+            logging.info("%s", text)
         np.set_printoptions(**before)
 
     def after_run(self, run_context, run_values):
@@ -202,7 +200,7 @@ class CheckpointSaverHook(SessionRunHook):
     def __init__(self, checkpoint_dir, save_secs=None, save_steps=None, saver=None,
                  checkpoint_basename="model.ckpt", scaffold=None, listeners=None,
                  save_graph_def=True):
-        _log.info("Create CheckpointSaverHook.")
+        logging.info("Create CheckpointSaverHook.")
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
         self._saver = saver
@@ -260,7 +258,7 @@ class CheckpointSaverHook(SessionRunHook):
         from runnel.core.protobuf import message_class
         for listener in self._listeners:
             listener.before_save(session, step)
-        _log.info("Saving checkpoints for %d into %s.", step, self._save_path)
+        logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
         self._get_saver().save(session, self._save_path, global_step=int(step),
                                write_meta_graph=self._save_graph_def)
         log = message_class("SessionLog")
@@ -298,7 +296,6 @@ class StepCounterHook(SessionRunHook):
         self._output_dir = output_dir
         self._last_global_step = None
         self._steps_per_run = 1
-        self._warned = False
 
     def _set_steps_per_run(self, steps_per_run):
         self._steps_per_run = steps_per_run
@@ -320,10 +317,9 @@ class StepCounterHook(SessionRunHook):
                 seconds, steps = self._timer.update_last_triggered_step(step)
                 if seconds is not None:
                     self._log_and_record(steps, seconds, step)
-        if before == self._last_global_step and not self._warned:
-            self._warned = True
-            _log.warning("It seems that global step (tf.train.get_global_step) has not been increased. "
-                         "Current value: %s vs previous value: %s.", before, self._last_global_step)
+        if before == self._last_global_step:
+            logging.log_first_n(logging.WARN, "It seems that global step (tf.train.get_global_step) has not been increased. "
+                                "Current value: %s vs previous value: %s.", 5, before, self._last_global_step)
         self._last_global_step = before
 
     def _log_and_record(self, elapsed_steps, elapsed_time, global_step):
@@ -332,7 +328,7 @@ class StepCounterHook(SessionRunHook):
         if self._summary_writer is not None:
             self._summary_writer.add_summary(message_class("Summary")(
                 value=[{"tag": self._summary_tag, "simple_value": rate}]), global_step)
-        _log.info("%s: %g", self._summary_tag, rate)
+        logging.info("%s: %g", self._summary_tag, rate)
 
 
 class NanLossDuringTrainingError(RuntimeError):
@@ -357,9 +353,9 @@ class NanTensorHook(SessionRunHook):
         if not np.isnan(run_values.results):
             return
         if self._fail_on_nan_loss:
-            _log.error("Model diverged with loss = NaN.")
+            logging.error("Model diverged with loss = NaN.")
             raise NanLossDuringTrainingError
-        _log.warning("Model diverged with loss = NaN.")
+        logging.warning("Model diverged with loss = NaN.")
         run_context.request_stop()
 
 
@@ -431,7 +427,7 @@ class GlobalStepWaiterHook(SessionRunHook):
         if self._worker_is_started or self._wait_until_step <= 0:
             self._worker_is_started = True
             return None
-        _log.info("Waiting for global step %d before starting training.", self._wait_until_step)
+        logging.info("Waiting for global step %d before starting training.", self._wait_until_step)
         while run_context.session.run(self._global_step_tensor) < self._wait_until_step:
             time.sleep(0.5)
         self._worker_is_started = True
@@ -453,7 +449,12 @@ class FinalOpsHook(SessionRunHook):
 
     def end(self, session):
         if self._final_ops is not None:
-            self._final_ops_values = session.run(self._final_ops, feed_dict=self._final_ops_feed_dict)
+            try:
+                self._final_ops_values = session.run(self._final_ops, feed_dict=self._final_ops_feed_dict)
+            except (errors.OutOfRangeError, StopIteration) as error:
+                logging.warning("The final operations ran out of data. They probably have a dependency back to some input source, such as a "
+                                "pipeline that has given all its elements: those that need no input can be computed at the end. %s", error)
+                raise
 
 
 class FeedFnHook(SessionRunHook):
@@ -472,8 +473,8 @@ class ProfilerHook(SessionRunHook):
     def __init__(self, save_steps=None, save_secs=None, output_dir="", show_dataflow=True,
                  show_memory=False):
         self._output_file = os.path.join(output_dir, "timeline-%d.json")
-        self._file_writer = _writer(output_dir)
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._file_writer = _writer(output_dir)
 
     def begin(self):
         self._next_step = None

@@ -1,14 +1,11 @@
 """Coordinator: threads that stop together and report their errors."""
 
 import contextlib
-import logging
 import sys
 import threading
 import time
 
-from runnel import errors
-
-_log = logging.getLogger("tensorflow")
+from runnel import errors, logging
 
 
 class Coordinator:
@@ -47,18 +44,18 @@ class Coordinator:
             clean, value = (True, None) if ex is None else self._filtered(ex)
             if self._joined:
                 if value is not None and not clean:
-                    _log.info("Error reported to Coordinator: %s", value)
+                    logging.info("Error reported to Coordinator: %s", value)
                     raise value
                 return
             if self._stop_event.is_set():
                 return
             if value is not None:
                 if clean:
-                    _log.info("Stop requested by the end of the input: %s", value)
+                    logging.info("Stop requested by the end of the input: %s", value)
                 else:
                     if not isinstance(value, BaseException):
                         value = TypeError("Expected an exception, got %r" % (value,))
-                    _log.info("Error reported to Coordinator: %s, %s", type(value), value)
+                    logging.info("Error reported to Coordinator: %s, %s", type(value), value)
                     self._exc_info = value
             self._stop_event.set()
 
@@ -111,7 +108,7 @@ class Coordinator:
             if late and not ignore_live_threads:
                 raise RuntimeError("Coordinator stopped with threads still running: %s" % " ".join(late))
             if late:
-                _log.info("Coordinator stopped with threads still running: %s", " ".join(late))
+                logging.info("Coordinator stopped with threads still running: %s", " ".join(late))
 
     @property
     def joined(self):

@@ -1,17 +1,15 @@
 """Monitored sessions: initialized or restored, with hooks, and created again after a failure of the cluster."""
 
 import inspect
-import logging
 import time
 
-from runnel import errors, raw_ops
+from runnel import errors, logging, raw_ops
 from runnel.core import framework
 from runnel.core.framework import GraphKeys
 from runnel.ops import control_flow, variables
 from runnel.train import basic_session_run_hooks as hooks_lib, coordinator, queue_runner, saver as saver_lib, session_manager
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
 
-_log = logging.getLogger("tensorflow")
 _PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
 USE_DEFAULT = object()
 
@@ -83,7 +81,7 @@ class Scaffold:
             self._saver = saver_lib._get_saver_or_default()
         self._saver.build()
         framework.get_default_graph().finalize()
-        _log.info("Graph was finalized.")
+        logging.info("Graph was finalized.")
         return self
 
     def _make(self, name, key, default):
@@ -276,7 +274,7 @@ class _WrappedSession:
         try:
             self._sess.close()
         except _PREEMPTION_ERRORS as error:
-            _log.error("An error occurred when attempting to close the session: %s", error)
+            logging.error("An error occurred when attempting to close the session: %s", error)
         finally:
             self._sess = None
 
@@ -299,11 +297,11 @@ class _RecoverableSession(_WrappedSession):
             try:
                 return self._creator.create_session()
             except _PREEMPTION_ERRORS as error:
-                _log.info("An error was raised while a session was being created. A new session will be "
+                logging.info("An error was raised while a session was being created. A new session will be "
                           "created. Error: %s", error)
 
     def _lost(self, error):
-        _log.info("An error was raised. The current session will be closed and a new session will be "
+        logging.info("An error was raised. The current session will be closed and a new session will be "
                   "created. Error: %s", error)
         self.close()
 

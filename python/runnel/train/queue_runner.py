@@ -1,14 +1,11 @@
 """Queue runners: threads that fill queues."""
 
-import logging
 import threading
 import weakref
 
-from runnel import errors
+from runnel import errors, logging
 from runnel.core import framework
 from runnel.core.framework import GraphKeys
-
-_log = logging.getLogger("tensorflow")
 
 
 class QueueRunner:
@@ -118,7 +115,7 @@ class QueueRunner:
             if coord:
                 coord.request_stop(error)
             else:
-                _log.error("Exception in QueueRunner: %s", error)
+                logging.error("Exception in QueueRunner: %s", error)
                 with self._lock:
                     self._exceptions_raised.append(error)
                 raise
@@ -131,14 +128,14 @@ class QueueRunner:
         try:
             sess.run(self._close_op)
         except Exception as error:  # the session may be gone already
-            _log.debug("Ignored exception: %s", error)
+            logging.debug("Ignored exception: %s", error)
 
     def _close_on_stop(self, sess, cancel_op, coord):
         coord.wait_for_stop()
         try:
             sess.run(cancel_op)
         except Exception as error:  # the session may be gone already
-            _log.debug("Ignored exception: %s", error)
+            logging.debug("Ignored exception: %s", error)
 
     def create_threads(self, sess, coord=None, daemon=False, start=False):
         """Creates the threads for a session; none if they run already."""
@@ -206,7 +203,7 @@ def start_queue_runners(sess=None, coord=None, daemon=True, start=True,
     with sess.graph.as_default():
         runners = framework.get_collection(collection)
     if not runners:
-        _log.warning("`tf.train.start_queue_runners()` was called when no queue runners were defined. "
+        logging.warning("`tf.train.start_queue_runners()` was called when no queue runners were defined. "
                      "You can safely remove the call to this deprecated function.")
     return [thread for runner in runners
             for thread in runner.create_threads(sess, coord=coord, daemon=daemon, start=start)]

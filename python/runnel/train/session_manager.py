@@ -1,13 +1,10 @@
 """SessionManager: creates sessions whose variables are ready, by initializing, restoring or waiting."""
 
-import logging
 import time
 
-from runnel import errors
+from runnel import errors, logging
 from runnel.core import framework, session as session_lib
 from runnel.train import checkpoint_management
-
-_log = logging.getLogger("tensorflow")
 
 
 class SessionManager:
@@ -51,7 +48,7 @@ class SessionManager:
         while not state or not state.model_checkpoint_path:
             if not wait_for_checkpoint or waited >= max_wait_secs:
                 return sess, False
-            _log.info("Waiting for checkpoint to be available.")
+            logging.info("Waiting for checkpoint to be available.")
             time.sleep(self._recovery_wait_secs)
             waited += self._recovery_wait_secs
             state = checkpoint_management.get_checkpoint_state(checkpoint_dir)
@@ -97,12 +94,12 @@ class SessionManager:
         if not is_restored:
             return sess, False
         if not done:
-            _log.info("Restoring model from %s did not make model ready for local init: %s",
+            logging.info("Restoring model from %s did not make model ready for local init: %s",
                       checkpoint_dir or checkpoint_filename_with_path, message)
             return sess, False
         ready, message = self._model_ready(sess)
         if not ready:
-            _log.info("Restoring model from %s did not make model ready: %s",
+            logging.info("Restoring model from %s did not make model ready: %s",
                       checkpoint_dir or checkpoint_filename_with_path, message)
         return sess, ready
 
@@ -120,7 +117,7 @@ class SessionManager:
             if time.time() + self._recovery_wait_secs >= end:
                 raise errors.DeadlineExceededError(
                     None, None, "Session was not ready after waiting %d secs." % (max_wait_secs,))
-            _log.info("Waiting for model to be ready.  Ready_for_local_init_op:  %s, ready: %s",
+            logging.info("Waiting for model to be ready.  Ready_for_local_init_op:  %s, ready: %s",
                       message, ready[1] if ready else None)
             time.sleep(self._recovery_wait_secs)
 
@@ -128,7 +125,7 @@ class SessionManager:
         try:
             sess.close()
         except Exception:  # a broken session need not be closed
-            _log.debug("a session could not be closed")
+            logging.debug("a session could not be closed")
 
     def _model_ready(self, sess):
         return _ready(self._ready_op, sess, "Model not ready")
@@ -143,10 +140,10 @@ class SessionManager:
         ready, message = self._model_ready_for_local_init(sess)
         if not ready:
             return False, message
-        _log.info("Running local_init_op.")
+        logging.info("Running local_init_op.")
         sess.run(self._local_init_op, feed_dict=self._local_init_feed_dict,
                  options=self._local_init_run_options)
-        _log.info("Done running local_init_op.")
+        logging.info("Done running local_init_op.")
         return True, None
 
 

@@ -1,17 +1,15 @@
 """Supervisor: the old way to a session that initializes, restores and saves by itself."""
 
 import contextlib
-import logging
 import os
 import time
 
+from runnel import logging
 from runnel.core import framework
 from runnel.core.framework import GraphKeys
 from runnel.ops import control_flow, variables
 from runnel.train import coordinator, saver as saver_lib, session_manager as session_manager_lib, training_util
 from runnel.train.monitored_session import _merge_all
-
-_log = logging.getLogger("tensorflow")
 
 
 class Supervisor:
@@ -182,13 +180,13 @@ class Supervisor:
                 init_feed_dict=self._init_feed_dict, init_fn=self._init_fn)
             self._write_graph()
             if start_standard_services:
-                _log.info("Starting standard services.")
+                logging.info("Starting standard services.")
                 self.start_standard_services(sess)
         else:
             sess = self._session_manager.wait_for_session(master, config=config,
                                                           max_wait_secs=max_wait_secs)
         if start_standard_services:
-            _log.info("Starting queue runners.")
+            logging.info("Starting queue runners.")
             self.start_queue_runners(sess)
         return sess
 
@@ -229,7 +227,7 @@ class Supervisor:
             raise RuntimeError("Only chief supervisor can start standard services. Because only chief "
                                "supervisors can write events.")
         if not self._logdir:
-            _log.warning("Standard services need a 'logdir' passed to the SessionManager")
+            logging.warning("Standard services need a 'logdir' passed to the SessionManager")
             return None
         threads = []
         if self._save_summaries_secs and self._summary_writer:
@@ -329,7 +327,7 @@ class _SpeedThread(coordinator.LooperThread):
         if self._supervisor.summary_writer:
             self._supervisor.summary_writer.add_summary(message_class("Summary")(
                 value=[{"tag": self._tag, "simple_value": rate}]), step)
-        _log.info("%s: %g", self._tag, rate)
+        logging.info("%s: %g", self._tag, rate)
 
 
 class _SaveThread(coordinator.LooperThread):

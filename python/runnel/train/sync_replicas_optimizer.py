@@ -1,8 +1,7 @@
 """Synchronous training: gradients of several replicas are averaged before they are applied."""
 
-import logging
 
-from runnel import raw_ops
+from runnel import logging, raw_ops
 from runnel.core import framework
 from runnel.core.composite import IndexedSlices
 from runnel.core.framework import GraphKeys, Tensor
@@ -10,8 +9,6 @@ from runnel.ops import control_flow, data_flow, state_ops, variables
 from runnel.train import queue_runner, session_manager
 from runnel.train.optimizer import Optimizer
 from runnel.train.session_run_hook import SessionRunHook
-
-_log = logging.getLogger("tensorflow")
 
 
 class SyncReplicasOptimizer(Optimizer):
@@ -34,7 +31,7 @@ class SyncReplicasOptimizer(Optimizer):
         if total_num_replicas is None:
             total_num_replicas = replicas_to_aggregate
         super().__init__(use_locking, name)
-        _log.info("SyncReplicasV2: replicas_to_aggregate=%s; total_num_replicas=%s",
+        logging.info("SyncReplicasV2: replicas_to_aggregate=%s; total_num_replicas=%s",
                   replicas_to_aggregate, total_num_replicas)
         self._opt = opt
         self._replicas_to_aggregate = replicas_to_aggregate
