@@ -7,6 +7,9 @@ function(rn_embed_jit_headers target)
   foreach(name scalar_ops special_ops complex_ops loops)
     rn_embed(${target} ${folder}/jit/${name}.cuh rn_jit_text_${name})
   endforeach()
+  foreach(name special special_gamma special_bessel)
+    rn_embed(${target} ${PROJECT_SOURCE_DIR}/src/kernels/${name}.h rn_jit_text_${name})
+  endforeach()
 endfunction()
 
 # The host code of the CUDA part, compiled once; rn_cuda_part links it with device code.

@@ -6,11 +6,14 @@
 #include "base/hash.h"
 
 // The embedded headers: rn_embed of cmake/cuda.cmake defines these, with a NUL behind each.
-#define HEADERS(X)                  \
-  X(prelude, "prelude.cuh")         \
-  X(scalar_ops, "scalar_ops.cuh")   \
-  X(special_ops, "special_ops.cuh") \
-  X(complex_ops, "complex_ops.cuh") \
+#define HEADERS(X)                              \
+  X(prelude, "prelude.cuh")                     \
+  X(scalar_ops, "scalar_ops.cuh")               \
+  X(special, "kernels/special.h")               \
+  X(special_gamma, "kernels/special_gamma.h")   \
+  X(special_bessel, "kernels/special_bessel.h") \
+  X(special_ops, "special_ops.cuh")             \
+  X(complex_ops, "complex_ops.cuh")             \
   X(loops, "loops.cuh")
 
 #define DECLARE(symbol, file) \
