@@ -89,6 +89,21 @@ def test_graphs_of_datasets(tf, np):
     return [_numbers(again), sorted({node.op for node in graph.node}), [node.op for node in graph.node][-1]]
 
 
+def test_many_ways_to_one_dataset():
+    """2^40 ways lead to the first dataset, and we look at it once. Stock goes all of them."""
+    import runnel.v2 as tf
+    variant = tf.data.experimental.to_variant(tf.data.Dataset.range(1))
+    for _ in range(40):
+        variant = tf.raw_ops.ConcatenateDataset(input_dataset=variant, another_dataset=variant, output_types=[tf.int64], output_shapes=[[]])
+    text = tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=2).numpy()
+    assert text.count(b"ConcatenateDataset/_") == 40 + 2 * 39 + 1  # nodes, their inputs, the result
+    assert int(tf.raw_ops.DatasetCardinality(input_dataset=variant)) == 1 << 40
+    assert tf.raw_ops.GetOptions(input_dataset=variant).numpy() == b""
+    assert tf.raw_ops.DatasetFingerprint(input_dataset=variant).shape == []
+    tf.raw_ops.GlobalShuffleDataset(input_dataset=variant, seed=1, seed2=2, seed_generator=tf.raw_ops.DummySeedGenerator(),
+                                    output_types=[tf.int64], output_shapes=[[]])
+
+
 @both(v2=True, raises=True)
 def test_graph_of_a_dataset_with_state(tf, np):
     dataset = tf.data.Dataset.range(3).map(lambda x: x + tf.random.uniform([], 0, 2, tf.int64))

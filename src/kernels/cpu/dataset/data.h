@@ -89,6 +89,7 @@ struct rn_dataset_t {
   int32_t component_count;    // components per element
   const rn_dtype_t* types;
   const rn_shape_t* shapes;
+  _Atomic int64_t counted;  // rn_dataset_cardinality's; 0: not asked for yet
 };
 
 // A request for one element. It belongs to the requester, who must not touch it until it is done.

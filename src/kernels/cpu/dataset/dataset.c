@@ -1,4 +1,6 @@
 // Dataset objects, and the single kernel that creates all of them. See data.h.
+#include <stdatomic.h>
+
 #include "kernels/cpu/dataset/data.h"
 
 #include "kernels/cpu/array.h"
@@ -187,8 +189,17 @@ rn_status_t rn_dataset_of(const rn_tensor_t* tensor, rn_dataset_t** out) {
   return RN_OK;
 }
 
+// Kept, because kinds ask their inputs: several may read one of these, and so on up the pipeline.
 int64_t rn_dataset_cardinality(const rn_dataset_t* dataset) {
-  return dataset->kind->cardinality ? dataset->kind->cardinality(dataset) : RN_DATA_UNKNOWN;
+  const int64_t least = RN_DATA_UNKNOWN - 1;  // of what is kept, 0
+  _Atomic int64_t* counted = &((rn_dataset_t*)(uintptr_t)dataset)->counted;
+  int64_t known = atomic_load_explicit(counted, memory_order_relaxed);
+  if (known) return known + least;
+  int64_t count =
+      dataset->kind->cardinality ? dataset->kind->cardinality(dataset) : RN_DATA_UNKNOWN;
+  if (count <= INT64_MAX + least)
+    atomic_store_explicit(counted, count - least, memory_order_relaxed);
+  return count;
 }
 
 rn_status_t rn_data_variant(rn_allocator_t memory, rn_object_t* object, rn_tensor_t* out) {

@@ -2,12 +2,11 @@
 #include <stdio.h>
 
 #include "kernels/cpu/dataset/data.h"
-#include "kernels/cpu/dataset/remake.h"
+#include "kernels/cpu/dataset/listing.h"
 #include "kernels/cpu/dataset/seeds.h"
 #include "kernels/cpu/random/index_shuffle.h"
 
 #define ROUNDS 8
-#define MAX_DEPTH 256  // nesting of datasets
 
 typedef struct global_shuffle_t {
   rn_dataset_t base;
@@ -59,19 +58,18 @@ static rn_status_t check_one(const rn_dataset_t* dataset) {
                                 dataset);
 }
 
-static rn_status_t check_access(const rn_dataset_t* dataset, int depth) {
-  if (depth == MAX_DEPTH) return not_compatible(" is nested too deeply.", dataset);
-  for (int32_t i = 0; dataset->inputs && i < dataset->node->input_count; ++i) {
-    const rn_dataset_t* input = rn_data_in(&dataset->inputs[i]);
-    if (input) RN_RETURN_IF_ERROR(check_access(input, depth + 1));
-  }
-  return check_one(dataset);
+static rn_status_t check_access(rn_dataset_t* dataset) {
+  rn_data_list_t all;
+  rn_status_t status = rn_data_list(dataset, &all);
+  for (size_t i = all.count; rn_ok(status) && i-- > 0;) status = check_one(all.items[i]);
+  rn_vec_free(&all, dataset->node->allocator);
+  return status;
 }
 
 static rn_status_t global_open(rn_dataset_t* dataset) {
   global_shuffle_t* own = (global_shuffle_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &own->input));
-  RN_RETURN_IF_ERROR(check_access(own->input, 0));
+  RN_RETURN_IF_ERROR(check_access(own->input));
   int64_t count = rn_dataset_cardinality(own->input);
   if (count <= 0)
     return rn_invalid_argument(

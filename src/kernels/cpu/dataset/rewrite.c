@@ -2,6 +2,7 @@
 #include "kernels/cpu/dataset/rewrite.h"
 
 #include "framework/pipeline_proto.h"
+#include "kernels/cpu/dataset/listing.h"
 #include "kernels/cpu/dataset/remake.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
@@ -176,24 +177,23 @@ static const rewrite_wish_t wishes[] = {
 enum { WISHES = sizeof wishes / sizeof *wishes };
 
 // Messages are merged by writing them one after the other; those of |dataset| come last and win.
-static rn_status_t put_options(const rn_dataset_t* dataset, int depth, rn_strbuf_t* out) {
-  if (depth == MAX_DEPTH) return RN_OK;
-  for (int32_t i = 0; dataset->inputs && i < dataset->node->input_count; ++i) {
-    const rn_dataset_t* input = rn_data_in(&dataset->inputs[i]);
-    if (input) RN_RETURN_IF_ERROR(put_options(input, depth + 1, out));
-  }
-  if (rn_data_is_a(dataset, carriers))
-    rn_strbuf_append(out, rn_data_attr(dataset, "serialized_options")->s);
-  return rn_strbuf_status(out);
+static rn_status_t put_options(rn_dataset_t* dataset, rn_strbuf_t* out) {
+  rn_data_list_t all;
+  rn_status_t status = rn_data_list(dataset, &all);
+  for (size_t i = all.count; rn_ok(status) && i-- > 0;)
+    if (rn_data_is_a(all.items[i], carriers))
+      rn_strbuf_append(out, rn_data_attr(all.items[i], "serialized_options")->s);
+  rn_vec_free(&all, dataset->node->allocator);
+  return rn_ok(status) ? rn_strbuf_status(out) : status;
 }
 
-rn_status_t rn_data_options_of(const rn_dataset_t* dataset, rn_strbuf_t* out) {
+rn_status_t rn_data_options_of(rn_dataset_t* dataset, rn_strbuf_t* out) {
   rn_pb_data_Options_t* options = NULL;
   rn_strbuf_t all;
   rn_arena_t arena;
   rn_strbuf_init(&all, out->allocator);
   rn_arena_init(&arena, out->allocator);
-  rn_status_t status = put_options(dataset, 0, &all);
+  rn_status_t status = put_options(dataset, &all);
   if (rn_ok(status))
     status = RN_PB_DECODE(data_Options, rn_strbuf_view(&all), NULL, &arena, &options);
   if (rn_ok(status)) status = RN_PB_ENCODE(data_Options, options, NULL, out);
@@ -210,27 +210,45 @@ static void read_wishes(const rn_pb_data_OptimizationOptions_t* options, bool wa
   }
 }
 
-// Reads the options of the datasets above first, so that those of |dataset| win.
-static rn_status_t find_wishes(const rn_dataset_t* dataset, int depth, rn_arena_t* arena,
-                               bool wanted[WISHES], bool* inout_autotunes) {
+static rn_status_t find_wishes(rn_dataset_t* dataset, rn_arena_t* arena, bool wanted[WISHES],
+                               bool* inout_autotunes) {
   rn_pb_data_Options_t* options = NULL;
-  if (depth == MAX_DEPTH) return RN_OK;
-  for (int32_t i = 0; dataset->inputs && i < dataset->node->input_count; ++i) {
-    const rn_dataset_t* input = rn_data_in(&dataset->inputs[i]);
-    if (input) RN_RETURN_IF_ERROR(find_wishes(input, depth + 1, arena, wanted, inout_autotunes));
-  }
-  if (!rn_data_is_a(dataset, carriers)) return RN_OK;
-  rn_str_t bytes = rn_data_attr(dataset, "serialized_options")->s;
-  RN_RETURN_IF_ERROR(RN_PB_DECODE(data_Options, bytes, NULL, arena, &options));
-  if (options->optimization_options) read_wishes(options->optimization_options, wanted);
-  if (options->autotune_options && options->autotune_options->optional_enabled_case)
+  rn_strbuf_t all;
+  rn_strbuf_init(&all, dataset->node->allocator);
+  rn_status_t status = put_options(dataset, &all);
+  if (rn_ok(status))
+    status = RN_PB_DECODE(data_Options, rn_strbuf_view(&all), NULL, arena, &options);
+  if (rn_ok(status) && options->optimization_options)
+    read_wishes(options->optimization_options, wanted);
+  if (rn_ok(status) && options->autotune_options &&
+      options->autotune_options->optional_enabled_case)
     *inout_autotunes = options->autotune_options->enabled;
+  rn_strbuf_clear(&all);
+  return status;
+}
+
+// A pass over a pipeline: what became of each dataset.
+typedef struct rewrite_t {
+  rn_data_pass_t pass;
+  rn_data_list_t from;  // Borrowed
+  rn_data_list_t to;    // Retained
+} rewrite_t;
+
+static rn_status_t remember(rewrite_t* rewrite, rn_dataset_t* dataset, rn_dataset_t* made) {
+  rn_allocator_t allocator = dataset->node->allocator;
+  RN_RETURN_IF_ERROR(rn_vec_push(&rewrite->from, allocator, dataset));
+  RN_RETURN_IF_ERROR(rn_vec_push(&rewrite->to, allocator, made));
+  rn_object_retain(&made->object);
   return RN_OK;
 }
 
-// Applies |pass| to |dataset| and all that it reads, those first.
-static rn_status_t apply(rn_dataset_t* dataset, rn_data_pass_t pass, int depth,
-                         rn_dataset_t** out) {
+// Applies the pass to |dataset| and all that it reads, those first.
+static rn_status_t apply(rewrite_t* rewrite, rn_dataset_t* dataset, int depth, rn_dataset_t** out) {
+  for (size_t i = 0; i < rewrite->to.count; ++i)
+    if (rewrite->from.items[i] == dataset) {
+      keep(rewrite->to.items[i], out);
+      return RN_OK;
+    }
   int32_t count = dataset->inputs && dataset->node->attrs ? dataset->node->input_count : 0;
   rn_allocator_t allocator = dataset->node->allocator;
   rn_tensor_t* changed = NULL;
@@ -241,7 +259,7 @@ static rn_status_t apply(rn_dataset_t* dataset, rn_data_pass_t pass, int depth,
   for (int32_t i = 0; rn_ok(status) && i < count && depth < MAX_DEPTH; ++i) {
     rn_dataset_t *input = rn_data_in(&dataset->inputs[i]), *made = NULL;
     if (!input) continue;
-    status = apply(input, pass, depth + 1, &made);
+    status = apply(rewrite, input, depth + 1, &made);
     if (rn_ok(status) && made != input) {
       status = rn_dataset_tensor(made, &changed[i]);
       is_changed = true;
@@ -251,13 +269,14 @@ static rn_status_t apply(rn_dataset_t* dataset, rn_data_pass_t pass, int depth,
   rn_dataset_t *self = NULL, *made = NULL;
   if (rn_ok(status) && is_changed) status = rn_data_with_inputs(dataset, changed, &self);
   if (rn_ok(status) && !is_changed) keep(dataset, &self);
-  if (rn_ok(status)) status = pass(self, &made);
+  if (rn_ok(status)) status = rewrite->pass(self, &made);
   rn_data_row_clear(changed, count);
   RN_FREE_ARRAY(allocator, changed, count);
   if (rn_ok(status) && made) {
     rn_dataset_release(self);
     self = made;
   }
+  if (rn_ok(status)) status = remember(rewrite, dataset, self);
   if (rn_ok(status))
     *out = self;
   else
@@ -265,11 +284,21 @@ static rn_status_t apply(rn_dataset_t* dataset, rn_data_pass_t pass, int depth,
   return status;
 }
 
+static rn_status_t run_pass(rn_data_pass_t pass, rn_dataset_t* dataset, rn_dataset_t** out) {
+  rn_allocator_t allocator = dataset->node->allocator;
+  rewrite_t rewrite = {.pass = pass};
+  rn_status_t status = apply(&rewrite, dataset, 0, out);
+  for (size_t i = 0; i < rewrite.to.count; ++i) rn_dataset_release(rewrite.to.items[i]);
+  rn_vec_free(&rewrite.from, allocator);
+  rn_vec_free(&rewrite.to, allocator);
+  return status;
+}
+
 rn_status_t rn_data_rewrite(rn_dataset_t* dataset, rn_dataset_t** out) {
   bool wanted[WISHES] = {false}, autotunes = true;
   rn_arena_t arena;
   rn_arena_init(&arena, dataset->node->allocator);
-  rn_status_t status = find_wishes(dataset, 0, &arena, wanted, &autotunes);
+  rn_status_t status = find_wishes(dataset, &arena, wanted, &autotunes);
   rn_arena_clear(&arena);
   *out = NULL;
   RN_RETURN_IF_ERROR(status);
@@ -278,7 +307,7 @@ rn_status_t rn_data_rewrite(rn_dataset_t* dataset, rn_dataset_t** out) {
     rn_dataset_t* made = NULL;
     bool needs_autotune = wishes[i].pass == parallel_maps || wishes[i].pass == parallel_filters;
     if (!wanted[i] || (needs_autotune && !autotunes)) continue;
-    status = apply(*out, wishes[i].pass, 0, &made);
+    status = run_pass(wishes[i].pass, *out, &made);
     rn_dataset_release(*out);
     *out = made;
     RN_RETURN_IF_ERROR(status);

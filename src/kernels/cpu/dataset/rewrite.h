@@ -10,7 +10,7 @@
 // |dataset| as its options want it; itself if they want nothing. The caller owns a reference.
 RN_MUST_USE rn_status_t rn_data_rewrite(rn_dataset_t* dataset, rn_dataset_t** out);
 // The options of |dataset| and of all that it reads, as a serialized tensorflow.data.Options.
-RN_MUST_USE rn_status_t rn_data_options_of(const rn_dataset_t* dataset, rn_strbuf_t* out);
+RN_MUST_USE rn_status_t rn_data_options_of(rn_dataset_t* dataset, rn_strbuf_t* out);
 
 // A pass gets a dataset whose inputs have been rewritten, and returns what replaces it, or NULL.
 typedef rn_status_t (*rn_data_pass_t)(rn_dataset_t* dataset, rn_dataset_t** out);

@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "framework/attr_proto.h"
 #include "framework/pipeline_proto.h"
+#include "kernels/cpu/dataset/listing.h"
 #include "kernels/cpu/dataset/remake.h"
 #include "kernels/cpu/dataset/rewrite.h"
 #include "tensor/tstring.h"
@@ -104,18 +105,12 @@ static rn_status_t check_own_state(const rn_dataset_t* dataset) {
   return RN_OK;
 }
 
-static rn_status_t check_states(const rn_dataset_t* dataset, int depth) {
-  if (depth == MAX_DEPTH) return RN_OK;
-  RN_RETURN_IF_ERROR(check_own_state(dataset));
-  for (int32_t i = 0; dataset->inputs && i < dataset->node->input_count; ++i) {
-    const rn_dataset_t* input = rn_data_in(&dataset->inputs[i]);
-    if (input) RN_RETURN_IF_ERROR(check_states(input, depth + 1));
-  }
-  return RN_OK;
-}
-
-rn_status_t rn_data_check_stateless(const rn_dataset_t* dataset) {
-  return check_states(dataset, 0);
+rn_status_t rn_data_check_stateless(rn_dataset_t* dataset) {
+  rn_data_list_t all;
+  rn_status_t status = rn_data_list(dataset, &all);
+  for (size_t i = 0; rn_ok(status) && i < all.count; ++i) status = check_own_state(all.items[i]);
+  rn_vec_free(&all, dataset->node->allocator);
+  return status;
 }
 
 static rn_status_t add_functions(to_graph_t* graph, const rn_dataset_t* dataset, int at) {

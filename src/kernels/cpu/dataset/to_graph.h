@@ -19,6 +19,6 @@ RN_MUST_USE rn_status_t rn_data_to_graph(const rn_dataset_t* dataset, rn_data_st
                                          rn_strbuf_t* out);
 
 // FAILED_PRECONDITION if functions of |dataset|, or of what it reads, have state.
-RN_MUST_USE rn_status_t rn_data_check_stateless(const rn_dataset_t* dataset);
+RN_MUST_USE rn_status_t rn_data_check_stateless(rn_dataset_t* dataset);
 
 #endif  // RUNNEL_KERNELS_CPU_DATASET_TO_GRAPH_H_
