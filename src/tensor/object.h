@@ -10,6 +10,9 @@
 typedef struct rn_object_t {
   _Atomic int32_t refs;
   void (*destroy)(struct rn_object_t* object);  // called once, when the last reference is released
+  // NULL, or a name by which libraries that have the code of the type twice (device/part.h)
+  // recognize it. Borrowed.
+  const char* kind;
 } rn_object_t;
 
 // Adds a reference and returns |object|; NULL is fine.

@@ -352,7 +352,7 @@ static rn_status_t add_objects(rn_kernel_ctx_t* ctx, rn_object_t** inout, rn_obj
     *inout = total;
     return RN_OK;
   }
-  const rn_csr_t *left = rn_csr_from(*inout), *right = rn_csr_from(other);
+  rn_csr_t *left = rn_csr_from(*inout), *right = rn_csr_from(other);
   if (left && right) {
     rn_csr_t* total = NULL;
     RN_RETURN_IF_ERROR(rn_csr_add(ctx, left, right, &total));

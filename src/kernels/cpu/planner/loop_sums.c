@@ -50,7 +50,7 @@ static rn_status_t begin_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
   loop_sum_t* sum = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(ctx->kernel->allocator, &sum));
-  sum->object = (rn_object_t){1, sum_destroy};
+  sum->object = (rn_object_t){.refs = 1, .destroy = sum_destroy};
   sum->allocator = ctx->kernel->allocator;
   *RN_DATA(out, rn_object_t*) = &sum->object;
   return rn_tensor_keep(rn_in(ctx, 0), ctx->kernel->device_memory, &sum->sum);

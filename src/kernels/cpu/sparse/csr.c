@@ -2,20 +2,25 @@
 #include "kernels/cpu/sparse/csr.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "kernels/cpu/array.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/variant.h"
 
+static const char kind[] = "CSRSparseMatrix";
+
 static void csr_destroy(rn_object_t* object) {
-  rn_csr_t* csr = (rn_csr_t*)object;
+  rn_csr_t *csr = (rn_csr_t*)object, *elsewhere = atomic_load(&csr->elsewhere);
+  if (elsewhere) rn_object_release(&elsewhere->object);
+  rn_tensor_clear(&csr->starts);
   for (int p = 0; p < RN_CSR_PARTS; ++p) rn_tensor_clear(&csr->part[p]);
   RN_FREE(csr->allocator, csr);
 }
 
 rn_csr_t* rn_csr_from(rn_object_t* object) {
-  return object && object->destroy == csr_destroy ? (rn_csr_t*)object : NULL;
+  return object && object->kind && strcmp(object->kind, kind) == 0 ? (rn_csr_t*)object : NULL;
 }
 
 rn_csr_matrix_t rn_csr_matrix(const rn_csr_t* csr, int64_t b) {
@@ -83,7 +88,7 @@ static rn_status_t read_sizes(rn_csr_t* csr) {
   return RN_OK;
 }
 
-static rn_status_t check(rn_csr_t* csr) {
+static rn_status_t check_sizes(rn_csr_t* csr) {
   const rn_tensor_t* part = csr->part;
   RN_RETURN_IF_ERROR(check_types(part));
   RN_RETURN_IF_ERROR(read_sizes(csr));
@@ -93,6 +98,14 @@ static rn_status_t check(rn_csr_t* csr) {
       part[RN_CSR_BATCH].count - 1 != csr->count || (size_t)part[RN_CSR_ROWS].count != pointers ||
       part[RN_CSR_COLUMNS].count != entries)
     return rn_invalid_argument("CSRSparseMatrix::Validate: the parts do not fit their dense_shape");
+  return RN_OK;
+}
+
+static rn_status_t check(rn_csr_t* csr) {
+  RN_RETURN_IF_ERROR(check_sizes(csr));
+  if (csr->device) return RN_OK;
+  const rn_tensor_t* part = csr->part;
+  const int64_t entries = part[RN_CSR_VALUES].count;
   const int32_t *batch = part[RN_CSR_BATCH].data, *rows = part[RN_CSR_ROWS].data,
                 *columns = part[RN_CSR_COLUMNS].data;
   bool is_good = ascends(batch, csr->count + 1, entries);
@@ -103,18 +116,25 @@ static rn_status_t check(rn_csr_t* csr) {
   return is_good ? RN_OK : rn_invalid_argument("CSRSparseMatrix::Validate: bad pointers");
 }
 
-rn_status_t rn_csr_create(rn_allocator_t allocator, rn_tensor_t part[RN_CSR_PARTS],
-                          rn_csr_t** out) {
+rn_status_t rn_csr_create_on(rn_allocator_t allocator, rn_device_t* device,
+                             rn_tensor_t part[RN_CSR_PARTS], rn_tensor_t* starts, rn_csr_t** out) {
   rn_csr_t* csr = NULL;
   *out = NULL;
   rn_status_t status = RN_NEW(allocator, &csr);
   if (!rn_ok(status)) {
     for (int p = 0; p < RN_CSR_PARTS; ++p) rn_tensor_clear(&part[p]);
+    if (starts) rn_tensor_clear(starts);
     return status;
   }
   csr->object.refs = 1;
   csr->object.destroy = csr_destroy;
+  csr->object.kind = kind;
   csr->allocator = allocator;
+  csr->device = device;
+  if (starts) {
+    csr->starts = *starts;
+    *starts = (rn_tensor_t){0};
+  }
   csr->dtype = part[RN_CSR_VALUES].dtype;
   for (int p = 0; p < RN_CSR_PARTS; ++p) {
     csr->part[p] = part[p];
@@ -129,7 +149,16 @@ rn_status_t rn_csr_create(rn_allocator_t allocator, rn_tensor_t part[RN_CSR_PART
   return RN_OK;
 }
 
+rn_status_t rn_csr_create(rn_allocator_t allocator, rn_tensor_t part[RN_CSR_PARTS],
+                          rn_csr_t** out) {
+  return rn_csr_create_on(allocator, NULL, part, NULL, out);
+}
+
 rn_status_t rn_csr_in(rn_kernel_ctx_t* ctx, int i, rn_csr_t** out) {
+  return rn_csr_in_on(ctx, i, NULL, out);
+}
+
+rn_status_t rn_csr_in_on(rn_kernel_ctx_t* ctx, int i, rn_device_t* device, rn_csr_t** out) {
   const rn_tensor_t* in = rn_in(ctx, i);
   *out = NULL;
   if (in->rank != 0)
@@ -141,7 +170,7 @@ rn_status_t rn_csr_in(rn_kernel_ctx_t* ctx, int i, rn_csr_t** out) {
     *out = NULL;
     return rn_invalid_argument("Variant input %d is not valid.", i);
   }
-  return RN_OK;
+  return rn_csr_on(*out, device, out);
 }
 
 rn_status_t rn_csr_output(rn_kernel_ctx_t* ctx, int i, rn_csr_t* csr) {
@@ -223,8 +252,9 @@ static bool holds(const rn_object_t* object) { return rn_csr_from((rn_object_t*)
 
 static rn_status_t csr_to_proto(const rn_object_t* object, rn_arena_t* arena,
                                 rn_pb_VariantTensorDataProto_t* out) {
-  const rn_csr_t* csr = (const rn_csr_t*)object;
+  rn_csr_t* csr = (rn_csr_t*)object;
   char* metadata = NULL;
+  RN_RETURN_IF_ERROR(rn_csr_on(csr, NULL, &csr));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, METADATA_SIZE, &metadata));
   metadata[0] = 1;
   metadata[4] = (char)csr->dtype;
@@ -261,6 +291,14 @@ static rn_status_t csr_from_proto(const rn_pb_VariantTensorDataProto_t* proto, s
   return RN_OK;
 }
 
+static rn_status_t csr_to_host(rn_object_t* object, int depth, rn_object_t** out) {
+  (void)depth;
+  rn_csr_t* there = NULL;
+  RN_RETURN_IF_ERROR(rn_csr_on((rn_csr_t*)object, NULL, &there));
+  if (&there->object != object) *out = rn_object_retain(&there->object);
+  return RN_OK;
+}
+
 extern const rn_variant_kind_t rn_variant_csr;
 const rn_variant_kind_t rn_variant_csr = {"tensorflow::CSRSparseMatrix", holds, csr_to_proto,
-                                          csr_from_proto, NULL};
+                                          csr_from_proto, csr_to_host};

@@ -22,6 +22,9 @@ typedef enum rn_csr_part_t {
 typedef struct rn_csr_t {
   rn_object_t object;
   rn_allocator_t allocator;
+  rn_device_t* device;  // in whose memory the last three parts are; NULL: the host's
+  _Atomic(struct rn_csr_t*) elsewhere;  // Owned; the same matrix in other memory, once used there
+  rn_tensor_t starts;                   // the part |batch| in the device's memory, if it has one
   rn_dtype_t dtype;
   int rank;                        // 2, or 3 with the batch
   int64_t count, height, width;    // of matrices, rows and columns
@@ -42,6 +45,14 @@ static inline int64_t rn_csr_entries(const rn_csr_t* csr) { return csr->part[RN_
 // INVALID_ARGUMENT unless they describe one.
 RN_MUST_USE rn_status_t rn_csr_create(rn_allocator_t allocator, rn_tensor_t part[RN_CSR_PARTS],
                                       rn_csr_t** out);
+// The same in the memory of |device|: rows, columns and values are there, and are not checked.
+// |starts| is moved, too.
+RN_MUST_USE rn_status_t rn_csr_create_on(rn_allocator_t allocator, rn_device_t* device,
+                                         rn_tensor_t part[RN_CSR_PARTS], rn_tensor_t* starts,
+                                         rn_csr_t** out);
+// The matrix in the memory of |device|, or of the host if that is NULL: |csr| itself, or a copy
+// that stays with it. Borrowed.
+RN_MUST_USE rn_status_t rn_csr_on(rn_csr_t* csr, rn_device_t* device, rn_csr_t** out);
 // The matrix in |object|; NULL if that is NULL or holds something else.
 rn_csr_t* rn_csr_from(rn_object_t* object);
 
@@ -49,14 +60,16 @@ rn_csr_t* rn_csr_from(rn_object_t* object);
 RN_MUST_USE rn_status_t rn_csr_oriented(rn_kernel_ctx_t* ctx, rn_csr_t* in, bool transposes,
                                         bool conjugates, rn_csr_t** out);
 
-// The sum of two; INVALID_ARGUMENT if their types or shapes differ.
-RN_MUST_USE rn_status_t rn_csr_add(rn_kernel_ctx_t* ctx, const rn_csr_t* a, const rn_csr_t* b,
-                                   rn_csr_t** out);
+// The sum of two, in the host's memory; INVALID_ARGUMENT if their types or shapes differ.
+RN_MUST_USE rn_status_t rn_csr_add(rn_kernel_ctx_t* ctx, rn_csr_t* a, rn_csr_t* b, rn_csr_t** out);
 // Matrices without entries.
 RN_MUST_USE rn_status_t rn_csr_zeros(rn_kernel_ctx_t* ctx, const rn_csr_t* like, rn_csr_t** out);
 
-// The matrix in input |i|, borrowed; INVALID_ARGUMENT, with stock's messages.
+// The matrix in input |i|, in the host's memory, or in that of |device|. Borrowed;
+// INVALID_ARGUMENT, with stock's messages.
 RN_MUST_USE rn_status_t rn_csr_in(rn_kernel_ctx_t* ctx, int i, rn_csr_t** out);
+RN_MUST_USE rn_status_t rn_csr_in_on(rn_kernel_ctx_t* ctx, int i, rn_device_t* device,
+                                     rn_csr_t** out);
 // Makes output |i| a variant that takes over the reference to |csr|.
 RN_MUST_USE rn_status_t rn_csr_output(rn_kernel_ctx_t* ctx, int i, rn_csr_t* csr);
 

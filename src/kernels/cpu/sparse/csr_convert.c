@@ -2,9 +2,20 @@
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/sparse/csr.h"
+#include "kernels/cpu/sparse/csr_checks.h"
 #include "kernels/cpu/sparse/sparse.h"
 #include "kernels/kernel_rows.h"
+
+rn_status_t rn_csr_check_entry(int64_t i, const int64_t* at, int rank, int64_t last) {
+  if (rank == 3 && at[0] < last)
+    return rn_invalid_argument("indices[%" PRId64 "] is of batch %" PRId64
+                               ", after those of batch %" PRId64,
+                               i, at[0], last);
+  if (at[rank - 1] > INT32_MAX)
+    return rn_invalid_argument("Column index %" PRId64 " is outside of valid range [0, %d)",
+                               at[rank - 1], INT32_MAX);
+  return RN_OK;
+}
 
 // Sets the pointers and columns of |parts| from |indices|, which are within the shape. Rows of one
 // matrix may come in any order, as in stock: then the values belong to the rows by their number.
@@ -17,13 +28,7 @@ static rn_status_t set_pointers(const int64_t* indices, int64_t entries, int ran
   int64_t last = 0;
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t *at = indices + i * rank, b = rank == 3 ? at[0] : 0;
-    if (b < last)
-      return rn_invalid_argument("indices[%" PRId64 "] is of batch %" PRId64
-                                 ", after those of batch %" PRId64,
-                                 i, b, last);
-    if (at[rank - 1] > INT32_MAX)
-      return rn_invalid_argument("Column index %" PRId64 " is outside of valid range [0, %d)",
-                                 at[rank - 1], INT32_MAX);
+    RN_RETURN_IF_ERROR(rn_csr_check_entry(i, at, rank, last));
     last = b;
     ++batch[b + 1];
     ++rows[b * (height + 1) + at[rank - 2] + 1];
@@ -53,28 +58,34 @@ static rn_status_t sparse_tensor_to_csr(rn_kernel_ctx_t* ctx) {
   return rn_csr_finish(ctx, &parts, status);
 }
 
+rn_status_t rn_csr_find_element(const rn_kernel_ctx_t* ctx, const rn_tensor_t* dense, int64_t i,
+                                const int64_t* at, int64_t* out) {
+  const int64_t* dims = rn_tensor_dims(dense);
+  int64_t place = 0;
+  for (int d = 0; d < dense->rank; ++d) {
+    if (at[d] < 0 || at[d] >= dims[d])
+      return rn_invalid_argument("indices[%" PRId64
+                                 "] = [%s] does not index into param shape %s, node name: %.*s",
+                                 i, rn_numbers_text(at, dense->rank, ", ").text,
+                                 rn_text_of(dense).text, RN_STR_ARGS(ctx->kernel->node));
+    place = place * dims[d] + at[d];
+  }
+  *out = place;
+  return RN_OK;
+}
+
 // Copies the elements of |dense| at |indices| to |values|.
 static rn_status_t gather(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense, const int64_t* indices,
                           int64_t entries, rn_tensor_t* values) {
-  const int64_t* dims = rn_tensor_dims(dense);
   for (int64_t i = 0; i < entries; ++i) {
-    const int64_t* at = indices + i * dense->rank;
     int64_t place = 0;
-    for (int d = 0; d < dense->rank; ++d) {
-      if (at[d] < 0 || at[d] >= dims[d])
-        return rn_invalid_argument("indices[%" PRId64
-                                   "] = [%s] does not index into param shape %s, node name: %.*s",
-                                   i, rn_numbers_text(at, dense->rank, ", ").text,
-                                   rn_text_of(dense).text, RN_STR_ARGS(ctx->kernel->node));
-      place = place * dims[d] + at[d];
-    }
+    RN_RETURN_IF_ERROR(rn_csr_find_element(ctx, dense, i, indices + i * dense->rank, &place));
     memcpy(rn_element(values, i), rn_element(dense, place), rn_dtype_size(dense->dtype));
   }
   return RN_OK;
 }
 
-static rn_status_t dense_to_csr(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *dense = rn_in(ctx, 0), *indices = rn_in(ctx, 1);
+rn_status_t rn_csr_check_dense(const rn_tensor_t* dense, const rn_tensor_t* indices) {
   if (dense->rank != 2 && dense->rank != 3)
     return rn_invalid_argument("params must have rank == 2 or 3; but saw shape: %s",
                                rn_text_of(dense).text);
@@ -85,6 +96,12 @@ static rn_status_t dense_to_csr(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument(
         "indices.shape[1] must be equal to the rank of params, but saw: %" PRId64 " vs. %d",
         rn_tensor_dim(indices, 1), dense->rank);
+  return RN_OK;
+}
+
+static rn_status_t dense_to_csr(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *dense = rn_in(ctx, 0), *indices = rn_in(ctx, 1);
+  RN_RETURN_IF_ERROR(rn_csr_check_dense(dense, indices));
   const int64_t entries = rn_tensor_dim(indices, 0);
   rn_csr_parts_t parts;
   RN_RETURN_IF_ERROR(
@@ -94,18 +111,22 @@ static rn_status_t dense_to_csr(rn_kernel_ctx_t* ctx) {
   return rn_csr_finish(ctx, &parts, status);
 }
 
-static rn_status_t to_dense(rn_kernel_ctx_t* ctx) {
-  rn_csr_t* csr = NULL;
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
+rn_status_t rn_csr_dense_output(rn_kernel_ctx_t* ctx, const rn_csr_t* csr, rn_tensor_t** out) {
   rn_dtype_t dtype = ctx->kernel->output_types[0];
   if (csr->dtype != dtype)
     return rn_invalid_argument("Asked for a CSRSparseMatrix of type %s but saw dtype: %s",
                                rn_dtype_name(dtype), rn_dtype_name(csr->dtype));
   const rn_shape_t shape = {csr->rank, RN_DATA(&csr->part[RN_CSR_SHAPE], const int64_t)};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  return rn_output(ctx, 0, shape, out);
+}
+
+static rn_status_t to_dense(rn_kernel_ctx_t* ctx) {
+  rn_csr_t* csr = NULL;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
+  RN_RETURN_IF_ERROR(rn_csr_dense_output(ctx, csr, &out));
   if (out->count == 0) return RN_OK;
-  const size_t item = rn_dtype_size(dtype);
+  const size_t item = rn_dtype_size(csr->dtype);
   memset(out->data, 0, rn_tensor_bytes(out));
   for (int64_t b = 0; b < csr->count; ++b) {
     rn_csr_matrix_t m = rn_csr_matrix(csr, b);
@@ -117,15 +138,19 @@ static rn_status_t to_dense(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+rn_status_t rn_csr_check_sparse_type(const rn_kernel_ctx_t* ctx, const rn_csr_t* csr) {
+  rn_dtype_t dtype = ctx->kernel->output_types[1];
+  if (csr->dtype == dtype) return RN_OK;
+  return rn_invalid_argument("Expected a CSRSparseMatrix of type %s but saw type: %s",
+                             rn_dtype_name(dtype), rn_dtype_name(csr->dtype));
+}
+
 static rn_status_t to_sparse_tensor(rn_kernel_ctx_t* ctx) {
   rn_csr_t* csr = NULL;
   rn_tensor_t* values = NULL;
   int64_t* indices = NULL;
   RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
-  rn_dtype_t dtype = ctx->kernel->output_types[1];
-  if (csr->dtype != dtype)
-    return rn_invalid_argument("Expected a CSRSparseMatrix of type %s but saw type: %s",
-                               rn_dtype_name(dtype), rn_dtype_name(csr->dtype));
+  RN_RETURN_IF_ERROR(rn_csr_check_sparse_type(ctx, csr));
   RN_RETURN_IF_ERROR(rn_sparse_output(ctx, 0, rn_csr_entries(csr), csr->rank,
                                       csr->part[RN_CSR_SHAPE].data, &indices, &values));
   if (values->count) memcpy(values->data, csr->part[RN_CSR_VALUES].data, rn_tensor_bytes(values));
@@ -150,10 +175,8 @@ static rn_status_t part_output(rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* p
   return RN_OK;
 }
 
-static rn_status_t components(rn_kernel_ctx_t* ctx) {
-  rn_csr_t* csr = NULL;
+rn_status_t rn_csr_read_index(rn_kernel_ctx_t* ctx, const rn_csr_t* csr, int32_t* out) {
   const rn_tensor_t* index = rn_in(ctx, 1);
-  RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
   rn_dtype_t dtype = ctx->kernel->output_types[2];
   if (csr->dtype != dtype)
     return rn_invalid_argument("dtype of input is not equal to 'type': %s vs. %s",
@@ -161,9 +184,17 @@ static rn_status_t components(rn_kernel_ctx_t* ctx) {
   if (index->rank != 0)
     return rn_invalid_argument("index should be a scalar, but saw: Tensor<type: int32 shape: %s>",
                                rn_text_of(index).text);
-  int32_t b = RN_DATA(index, const int32_t)[0];
+  int32_t b = *out = RN_DATA(index, const int32_t)[0];
   if (b < 0 || b >= csr->count)
     return rn_invalid_argument("index (%d) not in [0, %" PRId64 ")", b, csr->count);
+  return RN_OK;
+}
+
+static rn_status_t components(rn_kernel_ctx_t* ctx) {
+  rn_csr_t* csr = NULL;
+  int32_t b = 0;
+  RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
+  RN_RETURN_IF_ERROR(rn_csr_read_index(ctx, csr, &b));
   const int32_t* batch = csr->part[RN_CSR_BATCH].data;
   const int64_t pointers = csr->height + 1, entries = batch[b + 1] - batch[b];
   RN_RETURN_IF_ERROR(part_output(ctx, 0, &csr->part[RN_CSR_ROWS], b * pointers, pointers));
@@ -171,14 +202,18 @@ static rn_status_t components(rn_kernel_ctx_t* ctx) {
   return part_output(ctx, 2, &csr->part[RN_CSR_VALUES], batch[b], entries);
 }
 
+rn_status_t rn_csr_output_counts(rn_kernel_ctx_t* ctx, const rn_csr_t* csr) {
+  const int32_t* batch = csr->part[RN_CSR_BATCH].data;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){csr->rank - 2, &csr->count}, &out));
+  for (int64_t b = 0; b < csr->count; ++b) RN_DATA(out, int32_t)[b] = batch[b + 1] - batch[b];
+  return RN_OK;
+}
+
 static rn_status_t nnz(rn_kernel_ctx_t* ctx) {
   rn_csr_t* csr = NULL;
-  rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){csr->rank - 2, &csr->count}, &out));
-  for (int64_t b = 0; b < csr->count; ++b)
-    RN_DATA(out, int32_t)[b] = (int32_t)rn_csr_matrix(csr, b).entries;
-  return RN_OK;
+  return rn_csr_output_counts(ctx, csr);
 }
 
 #define TYPES (RN_T(FLOAT) | RN_T(DOUBLE) | RN_TYPES_COMPLEX)

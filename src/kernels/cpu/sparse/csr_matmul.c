@@ -2,23 +2,19 @@
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/sparse/csr_checks.h"
 #include "kernels/cpu/sparse/csr_fns.h"
 #include "kernels/kernel_rows.h"
 
 // Multiplications per piece of work.
 #define PIECE_PRODUCTS 100000
 
-typedef struct csr_matmul_t {
-  bool transpose_a, transpose_b, conjugate_a, conjugate_b, transpose_output, conjugate_output;
-  rn_dtype_t dtype;
-} csr_matmul_t;
-
 static rn_status_t product_init(const rn_kernel_init_t* init, void* state) {
-  csr_matmul_t* s = state;
-  *s = (csr_matmul_t){.transpose_a = rn_init_bool(init, "transpose_a"),
-                      .transpose_b = rn_init_bool(init, "transpose_b"),
-                      .conjugate_a = rn_init_bool(init, "adjoint_a"),
-                      .conjugate_b = rn_init_bool(init, "adjoint_b")};
+  rn_csr_product_t* s = state;
+  *s = (rn_csr_product_t){.transpose_a = rn_init_bool(init, "transpose_a"),
+                          .transpose_b = rn_init_bool(init, "transpose_b"),
+                          .conjugate_a = rn_init_bool(init, "adjoint_a"),
+                          .conjugate_b = rn_init_bool(init, "adjoint_b")};
   if (s->transpose_a && s->conjugate_a)
     return rn_invalid_argument("Only one of adjoint_a and transpose_a may be true.");
   if (s->transpose_b && s->conjugate_b)
@@ -28,15 +24,16 @@ static rn_status_t product_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
+rn_status_t rn_csr_matmul_init(const rn_kernel_init_t* init, void* state) {
   RN_RETURN_IF_ERROR(product_init(init, state));
-  csr_matmul_t* s = state;
+  rn_csr_product_t* s = state;
   s->transpose_output = rn_init_bool(init, "transpose_output");
   s->conjugate_output = rn_init_bool(init, "conjugate_output");
   return RN_OK;
 }
 
-static rn_status_t check_matmul(const csr_matmul_t* s, const rn_csr_t* a, const rn_tensor_t* b) {
+rn_status_t rn_csr_check_matmul(const rn_csr_product_t* s, const rn_csr_t* a,
+                                const rn_tensor_t* b) {
   if (a->dtype != b->dtype)
     return rn_invalid_argument("Input types don't match.  a.dtype == %s vs. b.dtype == %s",
                                rn_dtype_name(a->dtype), rn_dtype_name(b->dtype));
@@ -94,15 +91,25 @@ static void multiply_all(rn_kernel_ctx_t* ctx, const dense_job_t* job) {
               multiply_rows, (void*)job);
 }
 
-// The product of |a| as it is and |b|, transposed first if asked for.
-static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_csr_t* a, const rn_tensor_t* b) {
-  const csr_matmul_t* s = ctx->state;
+rn_status_t rn_csr_matmul_output(rn_kernel_ctx_t* ctx, int64_t height, const rn_tensor_t* b,
+                                 int64_t* out_n, rn_tensor_t** out) {
+  const rn_csr_product_t* s = ctx->state;
   const int rank = b->rank;
   const int64_t n = rn_tensor_dim(b, s->transpose_b ? rank - 2 : rank - 1);
   const bool turns = s->transpose_output;
-  int64_t dims[3] = {a->count, turns ? n : a->height, turns ? a->height : n};
+  const int64_t dims[3] = {rank == 3 ? rn_tensor_dim(b, 0) : 1, turns ? n : height,
+                           turns ? height : n};
+  *out_n = n;
+  return rn_output(ctx, 0, (rn_shape_t){rank, dims + (3 - rank)}, out);
+}
+
+// The product of |a| as it is and |b|, transposed first if asked for.
+static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_csr_t* a, const rn_tensor_t* b) {
+  const rn_csr_product_t* s = ctx->state;
+  const bool turns = s->transpose_output;
+  int64_t n = 0;
   rn_tensor_t *out = NULL, right = {0}, result = {0};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims + (3 - rank)}, &out));
+  RN_RETURN_IF_ERROR(rn_csr_matmul_output(ctx, a->height, b, &n, &out));
   if (out->count == 0) return RN_OK;
   dense_job_t job = {rn_csr_fns(a->dtype), a, b->data, out->data, n, rn_dtype_size(a->dtype)};
   rn_status_t status = RN_OK;
@@ -126,10 +133,10 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_csr_t* a, const rn_te
 }
 
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
-  const csr_matmul_t* s = ctx->state;
+  const rn_csr_product_t* s = ctx->state;
   rn_csr_t *in = NULL, *a = NULL;
   RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &in));
-  RN_RETURN_IF_ERROR(check_matmul(s, in, rn_in(ctx, 1)));
+  RN_RETURN_IF_ERROR(rn_csr_check_matmul(s, in, rn_in(ctx, 1)));
   RN_RETURN_IF_ERROR(rn_csr_oriented(ctx, in, s->transpose_a, s->conjugate_a, &a));
   rn_status_t status = multiply(ctx, a, rn_in(ctx, 1));
   rn_object_release(&a->object);
@@ -210,7 +217,7 @@ static rn_status_t multiply_sparse(rn_kernel_ctx_t* ctx, const rn_csr_t* a, cons
   return rn_csr_finish(ctx, &job.parts, status);
 }
 
-static rn_status_t check_sparse(const csr_matmul_t* s, const rn_csr_t* a, const rn_csr_t* b) {
+static rn_status_t check_sparse(const rn_csr_product_t* s, const rn_csr_t* a, const rn_csr_t* b) {
   const rn_csr_t* both[] = {a, b};
   for (int i = 0; i < 2; ++i)
     if (both[i]->dtype != s->dtype)
@@ -233,7 +240,7 @@ static rn_status_t check_sparse(const csr_matmul_t* s, const rn_csr_t* a, const 
 }
 
 static rn_status_t sparse_compute(rn_kernel_ctx_t* ctx) {
-  const csr_matmul_t* s = ctx->state;
+  const rn_csr_product_t* s = ctx->state;
   rn_csr_t *in[2] = {0}, *a = NULL, *b = NULL;
   for (int i = 0; i < 2; ++i) RN_RETURN_IF_ERROR(rn_csr_in(ctx, i, &in[i]));
   RN_RETURN_IF_ERROR(check_sparse(s, in[0], in[1]));
@@ -249,19 +256,19 @@ static rn_status_t sparse_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t sparse_init(const rn_kernel_init_t* init, void* state) {
   RN_RETURN_IF_ERROR(product_init(init, state));
-  ((csr_matmul_t*)state)->dtype = rn_init_type(init, "type");
+  ((rn_csr_product_t*)state)->dtype = rn_init_type(init, "type");
   return RN_OK;
 }
 
-#define ROW(op_, attr, init_, compute_)                                    \
-  {                                                                        \
-    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,              \
-    .types = {{attr, RN_T(FLOAT) | RN_T(DOUBLE) | RN_TYPES_COMPLEX}},      \
-    .state_size = sizeof(csr_matmul_t), .init = init_, .compute = compute_ \
+#define ROW(op_, attr, init_, compute_)                                        \
+  {                                                                            \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                  \
+    .types = {{attr, RN_T(FLOAT) | RN_T(DOUBLE) | RN_TYPES_COMPLEX}},          \
+    .state_size = sizeof(rn_csr_product_t), .init = init_, .compute = compute_ \
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("SparseMatrixMatMul", "T", matmul_init, matmul_compute),
+    ROW("SparseMatrixMatMul", "T", rn_csr_matmul_init, matmul_compute),
     ROW("SparseMatrixSparseMatMul", "type", sparse_init, sparse_compute),
 };
 RN_KERNEL_FAMILY(cpu_csr_matmul, rows);

@@ -1,11 +1,7 @@
 // Transposes and conjugates of CSR matrices.
+#include "kernels/cpu/sparse/csr_checks.h"
 #include "kernels/cpu/sparse/csr_fns.h"
 #include "kernels/kernel_rows.h"
-
-typedef struct csr_transpose_t {
-  bool conjugates;
-  rn_dtype_t dtype;
-} csr_transpose_t;
 
 // The transposes of the matrices in |in|, conjugated if asked for, as parts of a new matrix.
 static rn_status_t transposed(rn_kernel_ctx_t* ctx, const rn_csr_t* in, bool conjugates,
@@ -51,14 +47,19 @@ rn_status_t rn_csr_oriented(rn_kernel_ctx_t* ctx, rn_csr_t* in, bool transposes,
   return rn_csr_create(ctx->kernel->allocator, parts.part, out);
 }
 
+rn_status_t rn_csr_check_transpose(const rn_kernel_ctx_t* ctx, const rn_csr_t* in) {
+  const rn_csr_transpose_t* state = ctx->state;
+  if (in->dtype == state->dtype) return RN_OK;
+  return rn_invalid_argument("dtype of input is not equal to 'type': %s vs. %s",
+                             rn_dtype_name(in->dtype), rn_dtype_name(state->dtype));
+}
+
 static rn_status_t transpose_compute(rn_kernel_ctx_t* ctx) {
+  const rn_csr_transpose_t* state = ctx->state;
   rn_csr_t* in = NULL;
   rn_csr_parts_t parts;
   RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &in));
-  const csr_transpose_t* state = ctx->state;
-  if (in->dtype != state->dtype)
-    return rn_invalid_argument("dtype of input is not equal to 'type': %s vs. %s",
-                               rn_dtype_name(in->dtype), rn_dtype_name(state->dtype));
+  RN_RETURN_IF_ERROR(rn_csr_check_transpose(ctx, in));
   RN_RETURN_IF_ERROR(transposed(ctx, in, state->conjugates, &parts));
   return rn_csr_finish(ctx, &parts, RN_OK);
 }
@@ -87,6 +88,7 @@ static rn_status_t conj_compute(rn_kernel_ctx_t* ctx) {
     rn_csr_t *csr = rn_csr_from(RN_DATA(in, rn_object_t*)[i]), *result = NULL;
     rn_object_t** to = &RN_DATA(out, rn_object_t*)[i];
     if (!csr) return rn_internal("No unary variant unary_op function found for op CONJ");
+    RN_RETURN_IF_ERROR(rn_csr_on(csr, NULL, &csr));
     RN_RETURN_IF_ERROR(conjugated(ctx, csr, &result));
     rn_object_release(*to);
     *to = &result->object;
@@ -94,9 +96,9 @@ static rn_status_t conj_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t transpose_init(const rn_kernel_init_t* init, void* state) {
-  *(csr_transpose_t*)state =
-      (csr_transpose_t){rn_init_bool(init, "conjugate"), rn_init_type(init, "type")};
+rn_status_t rn_csr_transpose_init(const rn_kernel_init_t* init, void* state) {
+  *(rn_csr_transpose_t*)state =
+      (rn_csr_transpose_t){rn_init_bool(init, "conjugate"), rn_init_type(init, "type")};
   return RN_OK;
 }
 
@@ -104,8 +106,8 @@ static const rn_kernel_def_t rows[] = {
     {.op = "SparseMatrixTranspose",
      .device = "CPU",
      .types = {{"type", RN_T(FLOAT) | RN_T(DOUBLE) | RN_TYPES_COMPLEX}},
-     .state_size = sizeof(csr_transpose_t),
-     .init = transpose_init,
+     .state_size = sizeof(rn_csr_transpose_t),
+     .init = rn_csr_transpose_init,
      .compute = transpose_compute},
     {.op = "Conj", .device = "CPU", .types = {{"T", RN_T(VARIANT)}}, .compute = conj_compute},
 };
