@@ -5,7 +5,7 @@
 
 Without an option: those of tf.compat.v1, one per line ("nn.relu"). With --v2: those of tf 2.x, as a Python file. Run it with
 the Python that has stock TensorFlow. Visits each module once. Omits the raw ops, which are generated, and packages of
-their own (Keras, TPUs, TensorFlow Lite); of 1.x also experimental and internal modules.
+their own (Keras, TensorFlow Lite; of 1.x TPUs); of 1.x also experimental and internal modules.
 """
 
 import sys
@@ -14,7 +14,7 @@ import types
 
 SKIPPED_V1 = {"raw_ops", "experimental", "compat", "keras", "estimator", "tpu", "contrib", "lite", "xla", "mlir", "debugging", "profiler", "autograph",
               "distribute", "nest", "tf_decorator"}
-SKIPPED_V2 = {"raw_ops", "compat", "keras", "estimator", "tpu", "lite", "xla", "mlir", "python", "core", "tools", "security", "dtensor", "tensorrt",
+SKIPPED_V2 = {"raw_ops", "compat", "keras", "estimator", "lite", "xla", "mlir", "python", "core", "tools", "security", "dtensor", "tensorrt",
               "initializers", "losses", "metrics", "optimizers", "tsl"}
 INTERNAL = ("__internal__", "__operators__")
 

@@ -13,10 +13,12 @@ from support import stock
 SCRIPTS = {
     "deepxde": "poisson heat".split(),
     "gpflow": "regression sparse classes".split(),
+    "keras_rs": "interactions retrieval embeddings measures".split(),
     "sonnet": "perceptron convolution recurrent saved".split(),
     "spektral": "convolution attention isomorphism".split(),
     "tensorflow_hub": "called layer".split(),
     "tensorflow_probability": "distributions bijectors joint hamiltonian no_u_turn surrogate minimizers integration series".split(),
+    "tensorflow_recommenders": "ratings crossed tables".split(),
     "tf_keras": "dense operations_of_tensors lstm convolution saved own_step".split(),
 }
 CASES = [(package, name) for package, names in SCRIPTS.items() for name in names]

@@ -236,6 +236,10 @@ python.ops.parallel_for: ops.vectorized
 python.ops.resource_variables_toggle: ops.variables
 python.ops.tensor_getitem_override: ops.array_ops alias.util.util_names
 python.ops.structured.structured_tensor: ragged.structured_tensor alias.ragged_names
+python.tpu.tpu_embedding_v2_utils: tpu.embedding_config tpu.embedding_optimizers
+python.tpu.tpu_embedding_v2: tpu.embedding
+python.tpu.tpu_embedding_for_serving: tpu.embedding tpu.embedding_lookup
+python.tpu.tpu_embedding_base: tpu.embedding
 python.ops.structured.structured_array_ops: ragged.structured_arrays alias.ragged_names
 python.ops.structured.structured_tensor_dynamic: alias.ragged_names
 python.ops.numpy_ops.np_array_ops: NUMPY

@@ -92,7 +92,10 @@ def get_replica_context():
 
 def has_strategy():
     """Tells whether a strategy other than the default is current."""
-    return bool(contexts.stack)
+    if not contexts.stack:
+        return False
+    from runnel.distribute import strategy
+    return contexts.stack[-1][0] is not strategy.default()  # replicas of the default one count as none
 
 
 def in_cross_replica_context():

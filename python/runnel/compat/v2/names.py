@@ -229,6 +229,10 @@ test: Benchmark TestCase assert_equal_graph_def benchmark_config compute_gradien
 test: is_built_with_cuda is_built_with_gpu_support is_built_with_rocm is_built_with_xla is_cpu_target_available is_gpu_available main
 test: with_eager_op_as_function
 test.experimental: sync_devices
+tpu: XLAOptions
+tpu.experimental: DeviceAssignment DeviceOrderMode HardwareFeature TPUSystemMetadata Topology initialize_tpu_system shutdown_tpu_system
+tpu.experimental.embedding: Adagrad AdagradMomentum Adam CustomCombiner CustomOptimizer FTRL FeatureConfig QuantizationConfig RowIdInitializer SGD
+tpu.experimental.embedding: SparseCoreEmbeddingConfig TPUEmbedding TPUEmbeddingForServing TPUEmbeddingV0 TPUEmbeddingV2 TableConfig serving_embedding_lookup
 train: BytesList Checkpoint CheckpointManager CheckpointOptions CheckpointView ClusterDef ClusterSpec Coordinator Example ExponentialMovingAverage Feature
 train: FeatureList FeatureLists Features FloatList Int64List JobDef SequenceExample ServerDef TrackableView checkpoints_iterator get_checkpoint_state
 train: latest_checkpoint list_variables load_checkpoint load_variable

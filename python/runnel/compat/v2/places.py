@@ -149,6 +149,12 @@ ops.sparse_v2 @ math: bincount=dense_bincount
 ops.sparse_v2 @ sparse: add bincount map_values reduce_max reduce_sum
 ops.stateless_random @ random: stateless_binomial=stateless_random_binomial stateless_gamma=stateless_random_gamma
 ops.vectorized: vectorized_map
+tpu.systems @ tpu: XLAOptions
+tpu.systems @ tpu.experimental: DeviceAssignment DeviceOrderMode HardwareFeature TPUSystemMetadata Topology initialize_tpu_system shutdown_tpu_system
+tpu.embedding @ tpu.experimental.embedding: TPUEmbedding TPUEmbeddingForServing TPUEmbeddingV0 TPUEmbeddingV2
+tpu.embedding_config @ tpu.experimental.embedding: FeatureConfig QuantizationConfig RowIdInitializer SparseCoreEmbeddingConfig TableConfig
+tpu.embedding_lookup @ tpu.experimental.embedding: serving_embedding_lookup
+tpu.embedding_optimizers @ tpu.experimental.embedding: Adagrad AdagradMomentum Adam CustomCombiner CustomOptimizer FTRL SGD
 ragged.row_partition @ experimental: RowPartition
 ragged.dynamic_ragged_shape @ experimental: DynamicRaggedShape
 ragged.structured_tensor @ experimental: StructuredTensor
