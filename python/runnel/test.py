@@ -420,7 +420,9 @@ class TestCase(unittest.TestCase):
 
     def _array(self, value):
         import numpy as np
-        if isinstance(value, framework.Tensor) or hasattr(value, "_as_graph_element"):
+        if isinstance(value, _core.EagerTensor):
+            value = value.numpy()
+        elif isinstance(value, framework.Tensor) or hasattr(value, "_as_graph_element"):
             value = self.evaluate(value)
         elif isinstance(value, (list, tuple)) and any(isinstance(x, framework.Tensor) for x in value):
             value = self.evaluate(list(value))

@@ -115,7 +115,7 @@ class Graph(GraphScopes, _core.Graph):
                 raise ValueError("Operation %r is not an element of this graph." % obj)
             return obj
         element = getattr(obj, "_as_graph_element", None)
-        if element is not None:
+        if element is not None and not isinstance(obj, _core.EagerTensor):
             return self.as_graph_element(element(), allow_tensor, allow_operation)
         if isinstance(obj, bytes):
             obj = obj.decode()
