@@ -3,11 +3,13 @@
 import gc
 import os
 import tempfile
+import types
 from unittest import mock
 
 import tensorflow as tf
 
 from tensorflow.core.config import flags
+from tensorflow.core.function.capture import capture_container
 from tensorflow.core.protobuf import fingerprint_pb2
 from tensorflow.python import pywrap_tfe, tf2
 from tensorflow.python.compat import v2_compat
@@ -15,11 +17,12 @@ from tensorflow.python.eager import backprop, backprop_util, record
 from tensorflow.python.framework import error_interpolation, subscribe, traceable_stack
 from tensorflow.python.lib.io import file_io
 from tensorflow.python.ops import math_ops
-from tensorflow.python.platform import _pywrap_tf2
+from tensorflow.python.platform import _pywrap_tf2, tf_logging
 from tensorflow.python.saved_model import (
     builder_impl, constants, fingerprinting, fingerprinting_utils, loader_impl, method_name_updater, signature_constants, tracing_utils)
 from tensorflow.python.saved_model.pywrap_saved_model import metrics
-from tensorflow.python.util import tf_should_use, tf_stack
+from tensorflow.python.util import fast_module_type, module_wrapper, tf_should_use, tf_stack
+from tensorflow.tools.compatibility import all_renames_v2
 
 
 def outcome(call, *args, **kwargs):
@@ -140,6 +143,31 @@ def tapes():
     print(tf.convert_to_tensor(both).numpy().tolist(), both.indices.dtype, backprop_util.AggregateIndexedSlicesGradients([]))
 
 
+def modules():
+    wrapped = types.ModuleType("wrapped")
+    wrapped.foo, wrapped._hidden = 1, 2
+    all_renames_v2.symbol_renames["tf.here.foo"] = "tf.there.foo"
+    module = module_wrapper.TFModuleWrapper(wrapped, "here", public_apis={"path": ("os", "path"), "sys": ("", "sys")})
+    with mock.patch.object(tf_logging, "warning") as warning:
+        print(module.foo, module.foo, module._hidden, warning.call_count, "path" in vars(module), module.path is os.path, "path" in vars(module))
+    module.bar = 3
+    print(wrapped.bar, sorted(module.__all__), outcome(lambda: module.nothing), module._fastdict_get("bar"))
+    fast = fast_module_type.get_fast_module_type_class()("fast")
+    fast._fastdict_insert("x", 1)
+    print(fast.x, fast._fastdict_key_in("y"), outcome(fast._fastdict_get, "y"))
+
+
+def captures():
+    x, v = tf.random.normal([200]), tf.Variable(1.0)
+    graph = tf.function(lambda y: y + x[0] + v).get_concrete_function(1.0).graph
+    found = graph.function_captures
+    print(sorted(str(kind.dtype) for kind in found.capture_types.values()), [len(pair) for pair in found.by_val_capture_tuples])
+    own = capture_container.FunctionCaptures()
+    own.add_or_replace("a", 1, -1)
+    own.add_or_replace("b", lambda: 5, -2, 7, is_by_ref=True)
+    print(own.by_val_capture_tuples, own.get_by_ref_snapshot(), own.pop("a")[:2], len(own.capture_types))
+
+
 def switches():
     print(tf2.enabled(), _pywrap_tf2.is_enabled())
     v2_compat.disable_v2_behavior()
@@ -151,4 +179,6 @@ unused_results()
 stacks()
 saved_models()
 tapes()
+modules()
+captures()
 switches()

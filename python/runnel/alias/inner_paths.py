@@ -203,7 +203,6 @@ python.training.device_setter: train.server_lib
 python.training.warm_starting_util: train.warm_starting
 python.training.tracking.*: core.module train.checkpoint
 python.util.compat_internal: compat
-python.util.module_wrapper: estimator.estimator_names
 python.util.deprecation: alias.util.deprecation_names alias.util.util_names core.deprecation estimator.estimator_names
 python.eager.monitoring: estimator.estimator_names
 python.eager.wrap_function: eager.wrap_function

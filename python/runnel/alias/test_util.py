@@ -89,7 +89,7 @@ def _both_modes(function):
         with framework.Graph().as_default(), self.session(use_gpu=kwargs.get("use_gpu", False)):
             function(self, *args, **kwargs)
         self.tearDown()
-        self._tempdir = None
+        self._temporary = None
         self.setUp()
         with eager_mode():
             function(self, *args, **kwargs)

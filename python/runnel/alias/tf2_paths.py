@@ -10,7 +10,8 @@ PACKAGES = TEST_PACKAGES + tuple("""core.function core.function.capture core.fun
 core.distributed_runtime.preemption python.checkpoint.sharding python.data.experimental.kernel_tests python.data.experimental.service
 python.eager.polymorphic_function python.ops.numpy_ops python.ops.parallel_for python.ops.structured python.profiler
 python.saved_model.pywrap_saved_model python.saved_model.model_utils python.training.saving python.types python.util.protobuf
-dtensor dtensor.python python.autograph.operators python.compiler python.compiler.xla python.ops.signal python.grappler python.dlpack""".split())
+dtensor dtensor.python python.autograph.operators python.compiler python.compiler.xla python.ops.signal python.grappler python.dlpack
+tools.compatibility""".split())
 
 _NUMPY = """experimental_numpy.promotion experimental_numpy.creation experimental_numpy.elementwise experimental_numpy.shapes
 experimental_numpy.reductions experimental_numpy.indexing experimental_numpy.products experimental_numpy.names experimental_numpy.behavior""".split()
@@ -28,7 +29,7 @@ core.function.trace_type.default_types: TYPES
 core.function.trace_type.custom_nest_trace_type: TYPES
 core.function.trace_type.trace_type_builder: TYPES
 core.function.trace_type.serialization: TYPES
-core.function.capture.capture_container
+core.function.capture.capture_container: eager.function_captures
 core.function.capture.free_vars_detect: autograph.free_variables
 core.function.polymorphism.function_type: functions.function_type functions.signatures
 core.function.polymorphism.function_cache: functions.dispatch_table
@@ -350,6 +351,9 @@ python.framework.registry: alias.small_utils
 python.framework.traceable_stack: alias.small_utils
 python.framework.immutable_dict: extension_types.fields
 python.util.tf_stack: alias.util.tf_stack
+python.util.fast_module_type: alias.util.module_wrappers
+python.util.module_wrapper: alias.util.module_wrappers
+tools.compatibility.all_renames_v2: alias.util.module_wrappers
 python.framework.subscribe: graph.subscriptions
 python.framework.error_interpolation: alias.util.error_interpolation
 python.util.nest: nest core.nest_up_to alias.for_keras.nest_names

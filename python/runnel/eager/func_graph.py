@@ -125,6 +125,12 @@ class FuncGraph(Graph):
         return list(zip(self.captured, self.standing))
 
     @property
+    def function_captures(self):
+        """The captures as FunctionCaptures, as they are now."""
+        from runnel.eager import function_captures
+        return function_captures.captures_of(self)
+
+    @property
     def num_captures(self):
         """The number of captures."""
         return len(self.captured) + len(self.deferred)

@@ -3,13 +3,6 @@
 import itertools
 
 
-class TFModuleWrapper:
-    """Returns the module itself; in TensorFlow it would warn about deprecated names."""
-
-    def __new__(cls, wrapped, module_name, public_apis=None, deprecation=True, has_lite=False):
-        return wrapped
-
-
 def hide_attribute_from_api(obj):
     """A decorator that does nothing."""
     return obj
