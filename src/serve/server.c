@@ -22,6 +22,7 @@
 #define MAX_LOOPS 64
 #define RELOAD_NS INT64_C(600000000000)  // how long a reload waits for its models
 #define MAX_STATE ((size_t)1 << 30)  // bytes of what applications learn, where they are not saved
+#define LOADS 4                      // calls that wait for models at a time
 #define MAX_DOORS 1024
 #define MAX_ALL_HELD ((size_t)8 << 30)  // bytes of requests in memory, of all connections of a port
 // How long a gRPC client may leave its call half sent, or a reply unread.
@@ -34,7 +35,9 @@ struct rn_model_server_t {
   rn_arena_t arena;
   rn_env_t env;         // with the pool
   rn_pool_t* pool;      // the threads within an op
-  rn_pool_t* runners;   // run batches, and calls that block
+  rn_pool_t* runners;   // run batches, and read and write long messages
+  rn_pool_t* loads;     // wait for models
+  rn_pool_t* sessions;  // run steps of SessionRun
   rn_shares_t* shares;  // whose batch runs next
   rn_loop_t* loops[MAX_LOOPS];
   size_t loop_count;
@@ -247,6 +250,8 @@ static void set_front(rn_model_server_t* server) {
   front->shared_memory = server->shared_memory;
   front->env = &server->env;
   front->pool = server->runners;
+  front->loads = server->loads;
+  front->sessions = server->sessions;
   front->timers = rn_loop_timers(server->loops[0]);
   front->allocator = server->allocator;
   front->rest_timeout_ns = server->options.rest_timeout_ns;
@@ -331,9 +336,13 @@ static rn_status_t set_up(rn_model_server_t* server) {
   // More runners than processors: batches that take long, or hang, must not keep others waiting.
   RN_RETURN_IF_ERROR(
       rn_pool_create(allocator, 2 * rn_pool_threads(server->pool) + 3, &server->runners));
+  RN_RETURN_IF_ERROR(rn_pool_create(allocator, LOADS + 1, &server->loads));
+  RN_RETURN_IF_ERROR(
+      rn_pool_create(allocator, rn_pool_threads(server->pool) + 1, &server->sessions));
   // Models that compute all the time get out of the way of the threads of connections.
   rn_pool_start_patient(server->pool);
   rn_pool_start_patient(server->runners);
+  rn_pool_start_patient(server->sessions);
   RN_RETURN_IF_ERROR(make_loops(server));
   RN_RETURN_IF_ERROR(rn_loop_create(&server->env, allocator, &server->clock));
   rn_predict_cache_options_t cache = {.max_bytes = options->cache_bytes,
@@ -484,6 +493,8 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_shares_destroy(server->shares);
   for (size_t i = 0; i < server->loop_count; ++i) rn_loop_destroy(server->loops[i]);
   rn_loop_destroy(server->clock);
+  rn_pool_destroy(server->loads);
+  rn_pool_destroy(server->sessions);
   rn_pool_destroy(server->runners);
   rn_pool_destroy(server->pool);
   rn_request_log_destroy(server->log);

@@ -91,7 +91,7 @@ static void site_open(site_t* site) {
   OK(rn_pool_create(memory(), 3, &site->pool));
   site->front.env = rn_env_system();
   site->front.allocator = memory();
-  site->front.pool = site->pool;
+  site->front.pool = site->front.loads = site->front.sessions = site->pool;
   site->front.timers = rn_loop_timers(site->loop);
   site->front.rest_timeout_ns = 60 * SECOND;
   site->front.is_ready = true;

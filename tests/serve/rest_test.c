@@ -120,6 +120,7 @@ static void rig_open(rest_rig_t* rig, const char* folder) {
                             .rest_timeout_ns = INT64_C(60000000000)};
   OK(rn_metrics_create(rn_allocator_default(), &rig->front.metrics));
   OK(rn_pool_create(rn_allocator_default(), 2, &rig->front.pool));
+  rig->front.loads = rig->front.sessions = rig->front.pool;
 }
 
 static void rig_close(rest_rig_t* rig) {

@@ -131,6 +131,7 @@ static void rig_open(rig_t* rig) {
   open_models(rig);
   OK(rn_metrics_create(memory(), &rig->front.metrics));
   OK(rn_pool_create(memory(), 2, &rig->front.pool));
+  rig->front.loads = rig->front.sessions = rig->front.pool;
   rn_rpc_server_options_t server = {.loop = rig->loop,
                                     .allocator = memory(),
                                     .address = "127.0.0.1:0",

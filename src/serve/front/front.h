@@ -36,8 +36,12 @@ typedef struct rn_front_t {
   rn_log_settings_t* log_settings;    // of |env|'s log; NULL: they cannot be changed
   rn_shared_memory_t* shared_memory;  // NULL: callers may register no regions
   const rn_env_t* env;
-  rn_pool_t* pool;     // for calls that block: reloads and SessionRun; at least two threads
-  rn_timers_t timers;  // for calls that watch something
+  // At least two threads each. Calls that may take any time have threads of their own, lest enough
+  // of them leave none to predictions.
+  rn_pool_t* pool;               // for long requests and responses
+  rn_pool_t* loads;              // for calls that wait until models are loaded
+  rn_pool_t* sessions;           // for SessionRun
+  rn_timers_t timers;            // for calls that watch something
   rn_health_watchers_t* health;  // NULL: nothing can be watched
   rn_allocator_t allocator;
   int64_t rest_timeout_ns;  // of a REST request that names none

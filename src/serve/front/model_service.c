@@ -150,9 +150,9 @@ static rn_status_t run_reload(rn_front_t* front, rn_rpc_in_t* call, rn_strbuf_t*
   return status;
 }
 
-// Blocks until the new models are loaded, so it runs on the pool.
+// Blocks until the new models are loaded, so it runs on threads for that.
 static void handle_reload_config(rn_front_t* front, rn_rpc_in_t* call) {
-  rn_rpc_run(front, call, run_reload);
+  rn_rpc_run_load(front, call, run_reload);
 }
 
 static const rn_rpc_method_t methods[] = {

@@ -157,7 +157,7 @@ static rn_status_t start_change(oip_rest_t* rest, bool loads) {
   rn_arena_init(&change->arena, front->allocator);
   rn_status_t status = rn_arena_str(&change->arena, rest->name, &change->name);
   if (rn_ok(status)) {
-    rn_pool_submit(front->pool, &change->job);
+    rn_pool_submit(front->loads, &change->job);
   } else {
     rn_arena_clear(&change->arena);
     RN_FREE(front->allocator, change);

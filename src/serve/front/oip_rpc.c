@@ -195,8 +195,10 @@ static rn_status_t load_work(rn_front_t* front, rn_rpc_in_t* in, rn_strbuf_t* ou
 static rn_status_t unload_work(rn_front_t* front, rn_rpc_in_t* in, rn_strbuf_t* out) {
   return run(front, in, DESC(RepositoryModelUnloadRequest), unload, out);
 }
-static void on_load(rn_front_t* front, rn_rpc_in_t* in) { rn_rpc_run(front, in, load_work); }
-static void on_unload(rn_front_t* front, rn_rpc_in_t* in) { rn_rpc_run(front, in, unload_work); }
+static void on_load(rn_front_t* front, rn_rpc_in_t* in) { rn_rpc_run_load(front, in, load_work); }
+static void on_unload(rn_front_t* front, rn_rpc_in_t* in) {
+  rn_rpc_run_load(front, in, unload_work);
+}
 
 #define SERVICE "/inference.GRPCInferenceService/"
 

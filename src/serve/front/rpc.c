@@ -175,7 +175,7 @@ void rn_rpc_log(const rn_front_t* front, const rn_rpc_in_t* call, rn_str_t model
   rn_strbuf_clear(&bytes);
 }
 
-// A call that waits for the pool. One of the functions is set.
+// A call that waits for a pool. One of the functions is set.
 typedef struct rpc_job_t {
   rn_job_t job;
   rn_front_t* front;
@@ -212,14 +212,14 @@ static void submit(rpc_job_t job) {
   }
   *kept = job;
   kept->job.run = run_job;
-  rn_pool_submit(job.front->pool, &kept->job);
+  rn_pool_submit(job.send ? job.front->sessions : job.front->loads, &kept->job);
 }
 
-void rn_rpc_run(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work) {
+void rn_rpc_run_load(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work) {
   submit((rpc_job_t){.front = front, .call = call, .work = work});
 }
 
-void rn_rpc_run_message(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_send_fn_t work) {
+void rn_rpc_run_session(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_send_fn_t work) {
   submit((rpc_job_t){.front = front, .call = call, .send = work});
 }
 

@@ -54,11 +54,12 @@ RN_MUST_USE rn_status_t rn_rpc_end_predict(const rn_front_t* front, rn_rpc_in_t*
 void rn_rpc_log(const rn_front_t* front, const rn_rpc_in_t* call, rn_str_t model, uint32_t field,
                 const rn_message_t* response);
 
-// Runs |work| on the pool and ends |call| with what it returns, the response in |out|.
+// Runs |work|, which waits for models, on |front->loads|, and ends |call| with what it returns, the
+// response in |out|.
 typedef rn_status_t (*rn_rpc_work_fn_t)(rn_front_t* front, rn_rpc_in_t* call, rn_strbuf_t* out);
-void rn_rpc_run(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work);
-// The same for work whose response has buffers of its own.
+void rn_rpc_run_load(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work);
+// The same for a step of a session, whose response has buffers of its own, on |front->sessions|.
 typedef rn_status_t (*rn_rpc_send_fn_t)(rn_front_t* front, rn_rpc_in_t* call, rn_message_t* out);
-void rn_rpc_run_message(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_send_fn_t work);
+void rn_rpc_run_session(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_send_fn_t work);
 
 #endif  // RUNNEL_SERVE_FRONT_RPC_H_

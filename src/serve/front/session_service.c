@@ -121,9 +121,9 @@ static rn_status_t run_session(rn_front_t* front, rn_rpc_in_t* call, rn_message_
   return status;
 }
 
-// A step blocks, so it runs on the pool.
+// A step blocks, and there is no limit to how long.
 static void session_run(rn_front_t* front, rn_rpc_in_t* call) {
-  rn_rpc_run_message(front, call, run_session);
+  rn_rpc_run_session(front, call, run_session);
 }
 
 static const rn_rpc_method_t methods[] = {{"SessionRun", RN_ROLE_PREDICT, session_run}};
