@@ -54,6 +54,8 @@ PLAIN(keep_weights)
 PLAIN(fuse_conv)
 PLAIN(turn_filters)
 PLAIN(fuse_attention)
+PLAIN(view_parts)
+PLAIN(scale_matmuls)
 PLAIN(fuse_matmul)
 PLAIN(fuse_elementwise)
 PLAIN(fuse_loops)
@@ -130,6 +132,9 @@ const rn_pass_t rn_passes[] = {
              "brings the filters of a GPU's convolutions into its order by one node"),
     OPTIMIZE(fuse_attention, RN_IR_PLACED,
              "computes attention, and on a GPU its gradients, without storing the scores"),
+    OPTIMIZE(view_parts, RN_IR_PLACED, "reads the parts of a GPU's tensor where they are"),
+    OPTIMIZE(scale_matmuls, RN_IR_PLACED,
+             "multiplies matmuls of a GPU by numbers where they are computed"),
     OPTIMIZE(fuse_matmul, RN_IR_PLACED, "fuses a matmul of a GPU with its bias, shortcut and ReLU"),
     OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "fuses chains of elementwise nodes"),
     OPTIMIZE(fuse_loops, RN_IR_PLACED,

@@ -16,7 +16,6 @@
 #include "framework/internal_ops.h"
 #include "step/attention.h"
 #include "step/views.h"
-#include "tensor/float16.h"
 
 #define MOST_DEPTH 128  // of the device's kernel
 // With fewer keys, products by cuBLASLt and one loop for the softmax are faster on a GPU; with so
@@ -86,34 +85,14 @@ static bool take(rn_attention_t* a, int32_t index) {
   return true;
 }
 
-// The number that |edge| always is.
-static bool is_number(const fuse_attention_t* f, rn_ir_edge_t edge, double* out) {
-  const rn_tensor_t* value = rn_ir_node(f->ir, edge.node)->constant;
-  if (!value || edge.output || value->count != 1 || rn_ir_node(f->ir, edge.node)->feed >= 0)
-    return false;
-  switch (value->dtype) {
-    case RN_FLOAT:
-      *out = (double)*RN_DATA(value, const float);
-      return true;
-    case RN_HALF:
-      *out = (double)rn_half_to_float(*RN_DATA(value, const uint16_t));
-      return true;
-    case RN_BFLOAT16:
-      *out = (double)rn_bfloat16_to_float(*RN_DATA(value, const uint16_t));
-      return true;
-    default:
-      return false;
-  }
-}
-
 // If |index| multiplies or divides |*inner| by a number, the factor.
 static bool is_scaling(const fuse_attention_t* f, const rn_attention_t* a, int32_t index,
                        rn_ir_edge_t* inner, double* factor) {
   const bool is_division = is_node(f, a, index, f->div);
   if (!is_division && !is_node(f, a, index, f->mul)) return false;
   const rn_ir_edge_t* inputs = rn_ir_node(f->ir, index)->inputs;
-  const int at = !is_division && is_number(f, inputs[0], factor) ? 0 : 1;
-  if (!is_number(f, inputs[at], factor)) return false;
+  const int at = !is_division && rn_ir_number(f->ir, inputs[0], factor) ? 0 : 1;
+  if (!rn_ir_number(f->ir, inputs[at], factor)) return false;
   if (is_division) *factor = 1 / *factor;
   *inner = origin(f, inputs[1 - at]);
   return true;
@@ -184,7 +163,7 @@ static bool find_scores(const fuse_attention_t* f, rn_attention_t* a) {
   if (is_node(f, a, scores.node, f->select)) {
     a->is_select = true;
     a->mask = node->inputs[0];
-    if (!is_number(f, node->inputs[2], &fill) || fill > FEW || !take(a, scores.node) ||
+    if (!rn_ir_number(f->ir, node->inputs[2], &fill) || fill > FEW || !take(a, scores.node) ||
         !find_product(f, a, node->inputs[1]))
       return false;
   } else if (is_node(f, a, scores.node, f->add) || is_node(f, a, scores.node, f->add_v2)) {
@@ -295,8 +274,8 @@ static bool find_operand_gradients(const fuse_attention_t* f, rn_attention_t* a,
     ds = only_reader(f, ds);
     if (!is_node(f, a, ds, f->select)) return false;
     const rn_ir_edge_t* inputs = rn_ir_node(f->ir, ds)->inputs;
-    if (!is_same_edge(inputs[0], a->mask) || !is_number(f, inputs[2], &number) || number != 0 ||
-        !take(a, ds))
+    if (!is_same_edge(inputs[0], a->mask) || !rn_ir_number(f->ir, inputs[2], &number) ||
+        number != 0 || !take(a, ds))
       return false;
   }
   for (int32_t next = only_reader(f, ds); is_scaling(f, a, next, &inner, &number);

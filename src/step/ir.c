@@ -2,6 +2,7 @@
 #include "step/ir.h"
 
 #include "device/device.h"
+#include "tensor/float16.h"
 
 rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from, rn_signature_t* out) {
   rn_edge_t *feeds = NULL, *fetches = NULL;
@@ -141,6 +142,25 @@ bool rn_ir_takes_numbers(const rn_ir_node_t* node) {
   static const char* const names[] = {"Add",     "AddV2",   "Sub",     "Mul",
                                       "RealDiv", "Maximum", "Minimum", NULL};
   return node->feed < 0 && node->input_count == 2 && is_one_of(node, names);
+}
+
+bool rn_ir_number(const rn_ir_t* ir, rn_ir_edge_t edge, double* out) {
+  const rn_tensor_t* value = rn_ir_node(ir, edge.node)->constant;
+  if (!value || edge.output || value->count != 1 || rn_ir_node(ir, edge.node)->feed >= 0)
+    return false;
+  switch (value->dtype) {
+    case RN_FLOAT:
+      *out = (double)*RN_DATA(value, const float);
+      return true;
+    case RN_HALF:
+      *out = (double)rn_half_to_float(*RN_DATA(value, const uint16_t));
+      return true;
+    case RN_BFLOAT16:
+      *out = (double)rn_bfloat16_to_float(*RN_DATA(value, const uint16_t));
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool rn_ir_is_constant_enter(const rn_ir_node_t* node) {

@@ -155,6 +155,8 @@ static inline bool rn_ir_flag(const rn_ir_node_t* node, const char* name) {
   return value && value->b;
 }
 
+// Whether |edge| always is one float, half or bfloat16, which |*out| gets.
+bool rn_ir_number(const rn_ir_t* ir, rn_ir_edge_t edge, double* out);
 // The axis of a matrix, 0 or 1, that the constant |edge| holds; -1 if it is not constant or not an
 // axis.
 int rn_ir_matrix_axis(const rn_ir_t* ir, rn_ir_edge_t edge);
@@ -299,6 +301,11 @@ RN_MUST_USE rn_status_t rn_pass_keep_weights(rn_ir_t* ir);
 RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);
 // After fuse_conv: brings the filters of a GPU's convolutions into its order by one node.
 RN_MUST_USE rn_status_t rn_pass_turn_filters(rn_ir_t* ir);
+// After fuse_attention: replaces Unpacks on a device other than the host by views.
+RN_MUST_USE rn_status_t rn_pass_view_parts(rn_ir_t* ir);
+// After fuse_attention, before fuse_loops: multiplies matmuls of a device other than the host by
+// numbers where they are computed.
+RN_MUST_USE rn_status_t rn_pass_scale_matmuls(rn_ir_t* ir);
 // After placement, before fuse_matmul: turns each attention of a device other than the host into
 // one node, and its gradients into one.
 RN_MUST_USE rn_status_t rn_pass_fuse_attention(rn_ir_t* ir);

@@ -236,3 +236,41 @@ RT_TEST(fused, cross_entropies_of_no_class) {
   cr_assert_lt(out[1323 + 1200], 0);
   rt_end(&rt);
 }
+
+static void count_scaled(void* self, const rn_pass_report_t* report) {
+  if (strcmp(report->pass->name, "view_parts") == 0 ||
+      strcmp(report->pass->name, "scale_matmuls") == 0)
+    *(int*)self += report->removed;
+}
+
+// Products of parts of a tensor, multiplied and divided by numbers; a part is fetched, too.
+RT_TEST(fused, scaled_products_of_parts) {
+  static const int types[] = {RN_FLOAT, RN_HALF};
+  for (int t = 0; t < 2; ++t) {
+    rt_t rt = rt_begin(1);
+    rn_edge_t x = rn_Placeholder(rt.s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+    rn_edge_t y = rn_Cast(
+        rt.s, rn_Reshape(rt.s, x, rn_const_int32_list(rt.s, (int32_t[]){3, 2, 9, 7}, 4)), types[t]);
+    rn_edges_t parts = rn_Unpack(rt.s, y, 3);
+    rn_edge_t a = rn_edge_at(parts, 0), b = rn_edge_at(parts, 1), c = rn_edge_at(parts, 2);
+    rn_edge_t ab = rn_BatchMatMulV2(rt.s, a, b, .adj_y = true);
+    rn_edge_t scaled = rn_Mul(rt.s, ab, rn_Cast(rt.s, rn_const_float(rt.s, 0.3f), types[t]));
+    rn_edge_t abc = rn_BatchMatMulV2(rt.s, scaled, c);
+    rn_edge_t quotient = rn_RealDiv(rt.s, abc, rn_Cast(rt.s, rn_const_float(rt.s, 4), types[t]));
+    compare(&rt, x, rn_Cast(rt.s, scaled, RN_FLOAT));
+    compare(&rt, x, rn_Cast(rt.s, quotient, RN_FLOAT));
+    compare(&rt, x, rn_Cast(rt.s, c, RN_FLOAT));
+    rn_edge_t sum = rn_AddV2(rt.s, rn_Neg(rt.s, a), rn_Mul(rt.s, b, rn_Sin(rt.s, c)));
+    compare(&rt, x, rn_Cast(rt.s, sum, RN_FLOAT));
+    int removed = 0;
+    rn_pass_watch_t watch = {&removed, count_scaled};
+    float out[COUNT];
+    rt.options.watch = &watch;
+    run_on(&rt, true, x, rn_Cast(rt.s, quotient, RN_FLOAT), out, COUNT);
+    rt.options.watch = NULL;
+    cr_assert_eq(removed, 3, "%d nodes were removed", removed);  // Unpack, and two products
+    // A product that something else reads stays.
+    compare(&rt, x, rn_Cast(rt.s, rn_AddV2(rt.s, scaled, ab), RN_FLOAT));
+    rt_end(&rt);
+  }
+}

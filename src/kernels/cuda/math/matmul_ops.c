@@ -37,7 +37,7 @@ static rn_status_t multiply_batch(rn_kernel_ctx_t* ctx, const rn_cuda_batch_t* b
   return rn_cuda_matmul(ctx, &matmul);
 }
 
-static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
+static rn_status_t compute_scaled(rn_kernel_ctx_t* ctx, double scale) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   rn_gemm_t gemm = {0};
   rn_matmul_batch_t batch;
@@ -49,7 +49,20 @@ static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
   gemm.b = b->data;
   gemm.c = out->data;
   rn_cuda_matmul_t matmul = rn_cuda_matmul_of(&gemm);
+  matmul.alpha = scale;
   return rn_cuda_batches(ctx, &batch, multiply_batch, &matmul);
+}
+
+static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) { return compute_scaled(ctx, 1); }
+
+// See step/scale_matmuls.c.
+typedef struct scaled_t {
+  rn_matmul_attrs_t attrs;  // first
+  float scale;
+} scaled_t;
+
+static rn_status_t scaled_compute(rn_kernel_ctx_t* ctx) {
+  return compute_scaled(ctx, (double)((const scaled_t*)ctx->state)->scale);
 }
 
 static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
@@ -60,6 +73,11 @@ static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
 static rn_status_t batch_init(const rn_kernel_init_t* init, void* state) {
   rn_cuda_open_ahead(init, rn_cublaslt_open);
   return rn_batch_matmul_init(init, state);
+}
+
+static rn_status_t scaled_init(const rn_kernel_init_t* init, void* state) {
+  ((scaled_t*)state)->scale = rn_init_float(init, "scale");
+  return batch_init(init, &((scaled_t*)state)->attrs);
 }
 
 #define ROW(name, init_, compute_)                                                             \
@@ -80,6 +98,13 @@ static const rn_kernel_def_t rows[] = {
     ROW("MatMul", matmul_init, matmul_compute),
     ROW("BatchMatMul", rn_batch_matmul_v1_init, batch_compute),
     ROW("BatchMatMulV2", batch_init, batch_compute),
+    {.op = "_ScaledBatchMatMul",
+     .device = "GPU",
+     .types = {{"T", RN_T(HALF) | RN_T(BFLOAT16) | RN_T(FLOAT)}},
+     .flags = RN_KERNEL_REPLAYS | RN_KERNEL_EXPENSIVE,
+     .state_size = sizeof(scaled_t),
+     .init = scaled_init,
+     .compute = scaled_compute},
     SAME(HALF),
     SAME(BFLOAT16),
     SAME(FLOAT),
