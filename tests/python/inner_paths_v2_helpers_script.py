@@ -6,6 +6,7 @@ import tempfile
 import types
 from unittest import mock
 
+import numpy as np
 import tensorflow as tf
 
 from tensorflow.core.config import flags
@@ -14,7 +15,8 @@ from tensorflow.core.protobuf import fingerprint_pb2
 from tensorflow.python import pywrap_tfe, tf2
 from tensorflow.python.compat import v2_compat
 from tensorflow.python.eager import backprop, backprop_util, record
-from tensorflow.python.framework import error_interpolation, subscribe, traceable_stack
+from tensorflow.python.framework import (
+    c_api_util, composite_tensor_gradient, error_interpolation, subscribe, tensor_util, traceable_stack, type_spec, versions)
 from tensorflow.python.lib.io import file_io
 from tensorflow.python.ops import math_ops
 from tensorflow.python.platform import _pywrap_tf2, tf_logging
@@ -168,6 +170,30 @@ def captures():
     print(own.by_val_capture_tuples, own.get_by_ref_snapshot(), own.pop("a")[:2], len(own.capture_types))
 
 
+def descriptions():
+    sparse = tf.SparseTensor([[0, 0], [1, 2]], [1.0, 2.0], [3, 4])
+    print(sparse._is_eager(), sparse._numpy().tolist(), outcome(sparse.with_values, [[5.0, 1.0]]), sparse.with_values([5.0, 1.0]).values.numpy())
+    owned = []
+    pointer = c_api_util.UniquePtr(name="mine", deleter=owned.append, obj="object")
+    with pointer.get() as lent:
+        print(lent, owned)
+    del pointer
+    gc.collect()
+    print(owned)
+    apis = c_api_util.ApiDefMap()
+    apis.put_api_def('op {\n  graph_op_name: "Add"\n  summary: "Adds."\n  description: <<END\nTwo\nlines.\nEND\n}\n')
+    print(apis.get_api_def("Add").summary, repr(apis.get_api_def("Add").description), apis.get_api_def("Sub").summary == "")
+    proto = tensor_util.make_tensor_proto([1, 2, 3, 4], shape=[2, 2])
+    print(tensor_util.ShapeEquals(proto, (2, 2)), tensor_util.ShapeEquals(proto, [4]), outcome(tensor_util.make_tensor_proto, [3], dtype=tf.qint8))
+    make, arguments = tf.TensorShape([2, None]).__reduce__()
+    print(make is tf.TensorShape, arguments)
+    with tf.Graph().as_default() as graph:
+        spec = type_spec.type_spec_from_value(np.array([1, 2], np.int32))
+        print(spec, len(graph.get_operations()), spec._graph_placeholder(graph, "x").name, spec._graph_placeholder(graph, "a%!").name)
+    rows = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([0]), [2, 1])
+    print(composite_tensor_gradient.get_flat_tensors_for_gradients([rows])[0] is rows, type(versions.__compiler_version__).__name__)
+
+
 def switches():
     print(tf2.enabled(), _pywrap_tf2.is_enabled())
     v2_compat.disable_v2_behavior()
@@ -181,4 +207,5 @@ saved_models()
 tapes()
 modules()
 captures()
+descriptions()
 switches()

@@ -31,7 +31,7 @@ def times(*combined):
         for one in made[:1]:
             shared = set(one) & {key for other in more for key in other}
             if shared:
-                raise ValueError("Duplicate keys in combinations: %s" % ", ".join(sorted(shared)))
+                raise ValueError("Keys of combinations overlap: %s" % ", ".join(sorted(shared)))
         made = [collections.OrderedDict({**one, **other}) for one in made for other in more]
     return made
 

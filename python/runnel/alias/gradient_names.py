@@ -1,5 +1,6 @@
 """tensorflow.python.eager.backprop: functions that differentiate functions, under the names that TensorFlow's tests use."""
 
+from runnel.core.composite_gradients import flatten as get_flat_tensors_for_gradients, pack as replace_flat_tensors_for_gradients  # noqa: F401
 from runnel.eager.gradient_functions import (  # noqa: F401
     gradients_function, implicit_gradients as implicit_grad, implicit_value_and_gradients as implicit_val_and_grad, make_vjp,
     value_and_gradients_function as val_and_grad_function)

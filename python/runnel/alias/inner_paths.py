@@ -294,7 +294,7 @@ class _View(types.ModuleType):
             setattr(module, name, value)
 
     def __getattr__(self, name):
-        if name.startswith("__") and name not in ("__version__", "__git_version__") or name in ("_homes", "_patched"):
+        if name.startswith("__") and name not in ("__version__", "__git_version__", "__compiler_version__") or name in ("_homes", "_patched"):
             raise AttributeError(name)
         for known in (name, name.removesuffix("_v1"), name.removeprefix("_")):
             found, value = _find(self._homes, known)

@@ -174,7 +174,7 @@ python.framework.extension_type: extension_types.extension_type extension_types.
 python.framework.auto_control_deps: eager.effect_order eager.control_dependencies
 python.framework.load_library: core.plugins
 python.framework.extension_type_field: extension_types.fields
-python.framework.composite_tensor_gradient
+python.framework.composite_tensor_gradient: alias.gradient_names
 python.framework.kernels
 python.framework.op_def_library: alias.util.op_library_names alias.eager_names
 python.framework.op_def_library_pybind

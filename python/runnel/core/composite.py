@@ -169,8 +169,21 @@ class SparseTensor(CompositeTensor):
     def _gradient_parts(self):
         raise ValueError("Type SparseTensor is not supported as a gradient source or gradient target.")
 
+    def _is_eager(self):
+        return self._values.op is None
+
+    def _numpy(self):
+        """Returns the dense array."""
+        if not self._is_eager():
+            raise ValueError("A SparseTensor of a graph has no value")
+        from runnel.ops.sparse_ops import sparse_tensor_to_dense
+        return sparse_tensor_to_dense(self, validate_indices=False).numpy()
+
     def with_values(self, new_values):
         """Returns a sparse tensor with the same indices and other values."""
+        from runnel.core.convert import convert_to_tensor
+        new_values = convert_to_tensor(new_values)
+        new_values.shape.assert_is_compatible_with(self._values.shape)
         made = SparseTensor(self._indices, new_values, self._dense_shape)
         made._static_shape = self._static_shape
         return made

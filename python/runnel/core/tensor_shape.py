@@ -361,7 +361,7 @@ class TensorShape:
         return "(%s)" % ", ".join(unknown if d is None else str(d) for d in self._dims)
 
     def __reduce__(self):
-        return (TensorShape, (self._dims,))
+        return (TensorShape, (self.dims,))
 
 
 def as_shape(shape):

@@ -14,6 +14,8 @@ def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_
     from runnel.core.protobuf import message_class
     if hasattr(values, "SerializeToString"):
         return values
+    if dtype is not None and dtypes.as_dtype(dtype).is_quantized and not hasattr(values, "dtype") and not _holds_tuples(values):
+        raise TypeError("A value of type %s is a tuple, not %r" % (dtypes.as_dtype(dtype).name, values))
     graph = framework.Graph()
     with graph.as_default():
         tensor = convert.constant(values, dtype, shape, verify_shape=verify_shape)
@@ -22,6 +24,18 @@ def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_
     if proto.tensor_content and (tensor.dtype in _BY_VALUE or shape is not None):
         _write_by_value(proto, tensor.dtype, values)
     return proto
+
+
+def _holds_tuples(values):
+    while isinstance(values, list) and values:
+        values = values[0]
+    return isinstance(values, tuple)
+
+
+def ShapeEquals(tensor_proto, shape):  # noqa: N802
+    """Tells whether the shape of a TensorProto is a TensorShapeProto, or a list of numbers."""
+    wanted = [dim.size for dim in shape.dim] if hasattr(shape, "dim") else list(shape)
+    return [dim.size for dim in tensor_proto.tensor_shape.dim] == wanted
 
 
 # Types whose values stock writes one by one, not as the bytes of the tensor: type -> (field, numbers per value).

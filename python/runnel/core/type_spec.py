@@ -253,6 +253,13 @@ class TensorSpec(TracedTensorSpec, BatchableTypeSpec):
         self._name = name
 
     shape = property(lambda self: self._shape)
+
+    def _graph_placeholder(self, graph, name=None):
+        """Returns a placeholder of this description, with the name if a node may have it."""
+        import re
+        from runnel import raw_ops
+        with graph.as_default():
+            return raw_ops.Placeholder(dtype=self._dtype, shape=self._shape, name=name if re.match(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$", name or "") else None)
     dtype = property(lambda self: self._dtype)
     name = property(lambda self: self._name)
     rank = property(lambda self: self._shape.rank)
@@ -433,6 +440,8 @@ def type_spec_from_value(value):
     if spec is not None:
         return spec
     from runnel.core.convert import convert_to_tensor
+    if type(value).__module__ == "numpy" and hasattr(value, "dtype") and value.dtype.kind in "biufc":
+        return TensorSpec(value.shape, value.dtype)  # without making a tensor
     try:
         tensor = convert_to_tensor(value)
     except (ValueError, TypeError):
