@@ -319,6 +319,28 @@ RT_TEST(gpu_linalg, large_matrices_are_factored_by_the_library) {
   rt_end(&pair.rt);
 }
 
+// Factors that the library computes are part of a recorded step.
+RT_TEST(gpu_linalg, factors_are_recorded) {
+  const int64_t dims[2] = {130, 130};
+  rt_t rt = rt_begin(1);
+  rn_tensor_t a = random_matrices(RN_FLOAT, 2, dims, 100);
+  rn_edge_t fed = rt_placeholder(&rt, "x"), axes = rn_const_int32_list(rt.s, (int32_t[]){0, 1}, 2);
+  rn_edge_t x = rn_Reshape(rt.s, fed, rn_const_int32_list(rt.s, NULL, 0));
+  rn_edge_t scaled = rn_Mul(rt.s, rn_const(rt.s, RN_FLOAT, dims, 2, a.data), x);
+  rn_edge_t logs = rn_LogMatrixDeterminant(rt.s, scaled).log_abs_determinant;
+  rn_edge_t y = rn_AddV2(rt.s, logs, rn_Sum(rt.s, rn_Cholesky(rt.s, scaled), axes));
+  float first[5];
+  for (int turn = 0; turn < 5; ++turn) first[turn] = rt_get(&rt, y, fed, (float)turn + 1);
+  cr_expect_neq(first[0], first[1]);
+  const bool counts = getenv("RN_TEST_CUSOLVER");
+  const int before = counts ? choices_ask("libcusolver.so.12", "emulated_cusolver_count", "") : 0;
+  for (int turn = 0; turn < 5; ++turn)
+    cr_expect_float_eq(rt_get(&rt, y, fed, (float)turn + 1), first[turn], 1e-3f * first[turn]);
+  if (counts) cr_expect_eq(choices_ask("libcusolver.so.12", "emulated_cusolver_count", ""), before);
+  rn_tensor_clear(&a);
+  rt_end(&rt);
+}
+
 RT_TEST(gpu_linalg, eigenvalues) { check_eigenvalues(37); }
 Test(gpu_linalg, eigenvalues_of_large_matrices, .timeout = 240) { check_eigenvalues(131); }
 

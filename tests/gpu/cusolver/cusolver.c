@@ -79,7 +79,8 @@ static cusolverStatus_t run(cusolverDnHandle_t handle, const void* card, size_t 
   int is_capturing = 0;
   const bool wants_host = args.op == EMULATED_SYEVD || args.op == EMULATED_GESVD;
   cuStreamIsCapturing(handle->stream, &is_capturing);
-  if (is_capturing || !card || card_size == 0 || !args.info) return INVALID_VALUE;
+  if (!card || card_size == 0 || !args.info) return INVALID_VALUE;
+  if (is_capturing && (wants_host || args.op == EMULATED_ORGQR)) return INVALID_VALUE;
   if (wants_host && (!host || host_size < HOST_SIZE)) return INVALID_VALUE;
   size_t size = sizeof args;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &args, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
@@ -157,16 +158,17 @@ CALL(cusolverDnXsyevd, (RN_CUSOLVER_EIGEN_ARGS, RN_CUSOLVER_SPACES)) {
                                     .info = info});
 }
 
-CALL(cusolverDnXgesvd_bufferSize, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SIZES)) {
-  IGNORE_TYPES, (void)handle, (void)type, (void)a, (void)lda, (void)job_u, (void)job_v, (void)m;
+CALL(cusolverDnXgesvdp_bufferSize, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SIZES)) {
+  IGNORE_TYPES, (void)handle, (void)type, (void)a, (void)lda, (void)mode, (void)is_thin, (void)m;
   (void)s, (void)s_type, (void)u, (void)u_type, (void)ldu, (void)v, (void)v_type, (void)ldv;
   return say_sizes(n, true, card_size, host_size);
 }
-CALL(cusolverDnXgesvd, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SPACES)) {
+CALL(cusolverDnXgesvdp, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SPACES, double* shift)) {
   IGNORE_TYPES;
   if (m < n || lda != m || ldu != m || ldv != n || s_type != (type & 3) || u_type != type ||
-      v_type != type || job_u != job_v)
+      v_type != type || !shift)
     return INVALID_VALUE;
+  *shift = 0;
   return run(handle, card, card_size, host, host_size,
              (emulated_solver_args){.op = EMULATED_GESVD,
                                     .type = type,
@@ -176,8 +178,8 @@ CALL(cusolverDnXgesvd, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SPACES)) {
                                     .b = s,
                                     .u = u,
                                     .v = v ? v : card,
-                                    .u_columns = job_u == 'A' ? m : n,
-                                    .wants_vectors = job_u != 'N',
+                                    .u_columns = is_thin ? n : m,
+                                    .wants_vectors = mode == CUSOLVER_EIG_MODE_VECTOR,
                                     .info = info});
 }
 

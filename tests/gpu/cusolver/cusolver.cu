@@ -236,12 +236,6 @@ RN_DEVICE void gesvd(const emulated_solver_args& args, columns<T> a) {
   for (i64 j = 0; j < n; ++j)
     for (i64 i = 0; i < m; ++i) u(i, j) = divide(a(i, j), T(values[j]));
   complete(u, m, n, args.u_columns);
-  for (i64 j = 0; j < n; ++j)
-    for (i64 i = 0; i <= j; ++i) {
-      const T x = v(i, j);
-      v(i, j) = conj_of(v(j, i));
-      v(j, i) = conj_of(x);
-    }
 }
 
 template <typename T>

@@ -2,6 +2,7 @@
 #include "kernels/cuda/libs/cusolver.h"
 
 #include "base/log.h"
+#include "device/cuda/recording.h"
 #include "kernels/cuda/libs/cusolver_api.h"
 
 typedef struct cusolver_table_t {
@@ -98,6 +99,8 @@ static rn_status_t make_workspaces(const rn_cusolver_call_t* call, workspaces_t*
   const int64_t size = (int64_t)spaces->card_size;
   if (size) RN_RETURN_IF_ERROR(rn_temp(call->ctx, RN_UINT8, (rn_shape_t){1, &size}, &spaces->card));
   if (!spaces->host_size) return RN_OK;
+  if (rn_cuda_is_recording(call->solver->card))
+    return rn_unimplemented("This version of cuSOLVER cannot be recorded");
   return rn_alloc(rn_allocator_system(), spaces->host_size, &spaces->host);
 }
 
@@ -127,19 +130,23 @@ static rn_status_t end(const rn_cusolver_call_t* call, rn_status_t status, works
   return clear_workspaces(call, status, spaces);
 }
 
-// Calls |function| with the workspaces that it asks for; both of its forms take the same arguments.
-#define ISSUE(call, function, ...)                                                              \
+// A list of arguments in a macro's argument.
+#define ARGS(...) __VA_ARGS__
+
+// Calls |function| with the workspaces that it asks for: |shared| are the arguments of both of its
+// forms, |more| what the second wants at the end.
+#define ISSUE_WITH(call, function, shared, more)                                                \
   rn_cusolver_t* solver = (call)->solver;                                                       \
   workspaces_t spaces = {0};                                                                    \
   RN_RETURN_IF_ERROR(begin(call));                                                              \
   rn_status_t status = SOLVER(solver, function##_bufferSize, solver->handle, solver->params,    \
-                              __VA_ARGS__, &spaces.card_size, &spaces.host_size);               \
+                              shared, &spaces.card_size, &spaces.host_size);                    \
   if (rn_ok(status)) status = make_workspaces(call, &spaces);                                   \
   if (rn_ok(status))                                                                            \
-    status =                                                                                    \
-        SOLVER(solver, function, solver->handle, solver->params, __VA_ARGS__, spaces.card.data, \
-               spaces.card_size, spaces.host, spaces.host_size, (call)->info);                  \
+    status = SOLVER(solver, function, solver->handle, solver->params, shared, spaces.card.data, \
+                    spaces.card_size, spaces.host, spaces.host_size, (call)->info more);        \
   return end(call, status, &spaces)
+#define ISSUE(call, function, ...) ISSUE_WITH(call, function, ARGS(__VA_ARGS__), )
 
 rn_status_t rn_cusolver_factor_positive(const rn_cusolver_call_t* call, int64_t n, void* a) {
   const int type = type_of(call->dtype);
@@ -162,8 +169,11 @@ rn_status_t rn_cusolver_eigen(const rn_cusolver_call_t* call, bool wants_vectors
 rn_status_t rn_cusolver_singular(const rn_cusolver_call_t* call, bool is_full, int64_t m, int64_t n,
                                  void* a, void* s, void* u, void* v) {
   const int type = type_of(call->dtype), real = real_type_of(call->dtype);
-  const signed char job = !u ? 'N' : is_full ? 'A' : 'S';
-  ISSUE(call, cusolverDnXgesvd, job, job, m, n, type, a, m, real, s, type, u, m, type, v, n, type);
+  const int mode = u ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+  double shift = 0;  // of singular values, for the matrix to be regular
+  ISSUE_WITH(call, cusolverDnXgesvdp,
+             ARGS(mode, !is_full, m, n, type, a, m, real, s, type, u, m, type, v, n, type),
+             ARGS(, &shift));
 }
 
 rn_status_t rn_cusolver_factor(const rn_cusolver_call_t* call, int64_t n, void* a,

@@ -1,7 +1,8 @@
 // Factors of large matrices by cuSOLVER. Matrices are stored by columns, one after the other.
 //
 // Every call takes its workspaces from the kernel's memory: RESOURCE_EXHAUSTED if there is none.
-// Any thread may call, but not while it records: some calls wait for the card.
+// Any thread may call. Only factors of L and U and Cholesky's may be recorded; the others wait for
+// the card, or copy from memory of their own.
 #ifndef RUNNEL_KERNELS_CUDA_LIBS_CUSOLVER_H_
 #define RUNNEL_KERNELS_CUDA_LIBS_CUSOLVER_H_
 
@@ -37,8 +38,8 @@ RN_MUST_USE rn_status_t rn_cusolver_form_q(const rn_cusolver_call_t* call, int64
 // |a| if they are wanted.
 RN_MUST_USE rn_status_t rn_cusolver_eigen(const rn_cusolver_call_t* call, bool wants_vectors,
                                           int64_t n, void* a, void* values);
-// A = U diag(s) V of m x n with m >= n. |a| is destroyed. |u| is m x n, or m x m if |is_full|; NULL
-// if vectors are not wanted.
+// A = U diag(s) V* of m x n with m >= n. |a| is destroyed. |u| is m x n, or m x m if |is_full|, |v|
+// n x n; NULL if vectors are not wanted.
 RN_MUST_USE rn_status_t rn_cusolver_singular(const rn_cusolver_call_t* call, bool is_full,
                                              int64_t m, int64_t n, void* a, void* s, void* u,
                                              void* v);

@@ -39,10 +39,10 @@ enum {
 #define RN_CUSOLVER_EIGEN_ARGS                                                          \
   RN_CUSOLVER_BEGIN, int mode, int triangle, int64_t n, int type, void *a, int64_t lda, \
       int values_type, void *values, int compute
-#define RN_CUSOLVER_SVD_ARGS                                                                   \
-  RN_CUSOLVER_BEGIN, signed char job_u, signed char job_v, int64_t m, int64_t n, int type,     \
-      void *a, int64_t lda, int s_type, void *s, int u_type, void *u, int64_t ldu, int v_type, \
-      void *v, int64_t ldv, int compute
+#define RN_CUSOLVER_SVD_ARGS                                                                      \
+  RN_CUSOLVER_BEGIN, int mode, int is_thin, int64_t m, int64_t n, int type, void *a, int64_t lda, \
+      int s_type, void *s, int u_type, void *u, int64_t ldu, int v_type, void *v, int64_t ldv,    \
+      int compute
 #define RN_CUSOLVER_Q_SIZE_ARGS \
   cusolverDnHandle_t handle, int m, int n, int k, const void *a, int lda, const void *tau, int *size
 #define RN_CUSOLVER_Q_ARGS                                                                       \
@@ -68,8 +68,9 @@ enum {
   X(cusolverStatus_t, cusolverDnXgeqrf, (RN_CUSOLVER_QR_ARGS, RN_CUSOLVER_SPACES))                 \
   X(cusolverStatus_t, cusolverDnXsyevd_bufferSize, (RN_CUSOLVER_EIGEN_ARGS, RN_CUSOLVER_SIZES))    \
   X(cusolverStatus_t, cusolverDnXsyevd, (RN_CUSOLVER_EIGEN_ARGS, RN_CUSOLVER_SPACES))              \
-  X(cusolverStatus_t, cusolverDnXgesvd_bufferSize, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SIZES))      \
-  X(cusolverStatus_t, cusolverDnXgesvd, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SPACES))                \
+  X(cusolverStatus_t, cusolverDnXgesvdp_bufferSize, (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SIZES))     \
+  X(cusolverStatus_t, cusolverDnXgesvdp,                                                           \
+    (RN_CUSOLVER_SVD_ARGS, RN_CUSOLVER_SPACES, double* shift))                                     \
   X(cusolverStatus_t, cusolverDnSorgqr_bufferSize, (RN_CUSOLVER_Q_SIZE_ARGS))                      \
   X(cusolverStatus_t, cusolverDnDorgqr_bufferSize, (RN_CUSOLVER_Q_SIZE_ARGS))                      \
   X(cusolverStatus_t, cusolverDnZungqr_bufferSize, (RN_CUSOLVER_Q_SIZE_ARGS))                      \

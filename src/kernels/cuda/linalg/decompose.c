@@ -249,8 +249,8 @@ static rn_status_t eigen_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The types are those of stock's GPU kernels. Svd and SelfAdjointEigV2 wait for the card, so they
-// cannot be replayed.
+// The types are those of stock's GPU kernels. Svd and SelfAdjointEigV2 wait for the card, and
+// cuSOLVER forms Q with factors that it copies from the host, so none of them can be replayed.
 #define ROW(op_, flags_, types_, init_, compute_)                                    \
   {                                                                                  \
     .op = op_, .device = "GPU", .flags = (flags_) | RN_KERNEL_EXPENSIVE,             \
@@ -260,7 +260,7 @@ static rn_status_t eigen_init(const rn_kernel_init_t* init, void* state) {
 #define REAL (RN_T(FLOAT) | RN_T(DOUBLE))
 
 static const rn_kernel_def_t rows[] = {
-    ROW("Qr", RN_KERNEL_REPLAYS, REAL | RN_T(HALF) | RN_T(COMPLEX128), qr_init, qr_compute),
+    ROW("Qr", RN_KERNEL_ISSUES, REAL | RN_T(HALF) | RN_T(COMPLEX128), qr_init, qr_compute),
     ROW("Svd", RN_KERNEL_ISSUES, REAL, singular_init, singular_compute),
     ROW("SelfAdjointEigV2", RN_KERNEL_ISSUES, REAL | RN_TYPES_COMPLEX, eigen_init, eigen_compute),
 };

@@ -1,7 +1,6 @@
 // Large matrices by cuSOLVER: see large.h. What is A by rows is A transposed by columns.
 #include "kernels/cuda/linalg/large.h"
 
-#include "device/cuda/recording.h"
 #include "kernels/cuda/linalg/linalg.h"
 
 // After launch.h, which has its types.
@@ -18,7 +17,6 @@ rn_status_t rn_cuda_large_solver(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype, i
   *out = NULL;
   if (!has_type || stack > FEW || m > INT32_MAX || n > INT32_MAX || m * n <= LARGE * LARGE)
     return RN_OK;
-  if (rn_cuda_is_recording(rn_cuda_card(ctx))) return RN_OK;
   return rn_cusolver_get(ctx, out);
 }
 
@@ -228,10 +226,14 @@ static rn_status_t singular_one(const rn_cusolver_call_t* call, const rn_cuda_la
   RN_RETURN_IF_ERROR(give_values(call, dtype, columns, z, scratch->values.data, work->outs[0],
                                  scratch->has_failed.data));
   if (!wants_vectors) return RN_OK;
-  // V* by columns is V by rows.
-  rn_tensor_t v = scratch->v;
-  v.data = matrix_at(dtype, work->outs[is_tall ? 2 : 1], columns * columns, z);
-  RN_RETURN_IF_ERROR(rn_device_copy(call->ctx->kernel->device, &scratch->v, &v));
+  RN_RETURN_IF_ERROR(turn(
+      call->ctx, dtype,
+      (struct turn_args){.from = scratch->v.data,
+                         .to = matrix_at(dtype, work->outs[is_tall ? 2 : 1], columns * columns, z),
+                         .rows = columns,
+                         .columns = columns,
+                         .from_row = columns,
+                         .to_row = columns}));
   return turn(
       call->ctx, dtype,
       (struct turn_args){.from = scratch->u.data,
