@@ -191,12 +191,27 @@ RN_SPECIAL double rn_igamma_with(double a, double x, double rest, double factor)
                    : 1 - rn_upper_fraction(a, x, rest) * factor;
 }
 
+// The upper function for x >= a, x >= 1 by its recurrence from the part of a after the comma: the
+// fraction and the difference from 1 lose digits, a sum of positive terms does not. |factor| is
+// rn_gamma_factor(a, x).
+#define RN_MOST_TERMS 16
+RN_SPECIAL double rn_upper_sum(double a, double x, double rest, double factor) {
+  double sum = 0, term = factor / x;
+  for (; a > 1; term *= a / x) {
+    sum += term;
+    a -= 1;
+  }
+  return sum + term * x * rn_upper_fraction(a, x, rest);
+}
+
 RN_SPECIAL double rn_igammac_with(double a, double x, double rest, double factor) {
   if (a != a || x != x || x < 0 || a <= 0) return RN_NOT_A_NUMBER;
   if (x == 0) return 1;
   if (rn_is_infinite(a)) return rn_is_infinite(x) ? RN_NOT_A_NUMBER : 1;
   if (rn_is_infinite(x)) return 0;
   if (factor == 0 || (rest > RN_WIDE && a > 1 && factor < RN_NOTHING)) return x < a + 1 ? 1 : 0;
+  if (rest <= RN_WIDE && x >= 1 && x >= a && a < RN_MOST_TERMS)
+    return rn_upper_sum(a, x, rest, factor);
   return x < a + 1 ? 1 - rn_lower_series(a, x, rest) * factor
                    : rn_upper_fraction(a, x, rest) * factor;
 }
