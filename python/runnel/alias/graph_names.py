@@ -1,29 +1,10 @@
 """tensorflow.python.framework: helpers of graphs and shapes without a public name (smart_cond, common_shapes, graph_util)."""
 
 from runnel.core import tensor_shape
-from runnel.core.framework import Tensor
-from runnel.flow import branches
+from runnel.flow.branches import checked_smart_cond as smart_cond, smart_constant_value  # noqa: F401
 from runnel.ops.array_ops import broadcast_static_shape
 
 broadcast_shape = broadcast_static_shape
-
-
-def smart_cond(pred, true_fn=None, false_fn=None, name=None):
-    """Like tf.cond, but if `pred` is known only that branch is built."""
-    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
-        if not callable(function):
-            raise TypeError("Argument `%s` must be callable. Received %r" % (what, function))
-    return branches.smart_cond(pred, true_fn, false_fn, name)
-
-
-def smart_constant_value(pred):
-    """Returns the truth value of `pred` if it is known, else None. Raises TypeError if it is no bool, 0, 1 or tensor."""
-    if isinstance(pred, Tensor):
-        from runnel.core.convert import evaluated_value
-        return evaluated_value(pred)
-    if pred in (0, 1):
-        return bool(pred)
-    raise TypeError("Argument `pred` must be a Tensor, or a Python bool, or 1 or 0. Received: pred=%s of type %s" % (pred, type(pred).__name__))
 
 
 def smart_case(pred_fn_pairs, default=None, exclusive=False, name="smart_case"):

@@ -208,7 +208,7 @@ python.eager.monitoring: estimator.estimator_names
 python.eager.wrap_function: eager.wrap_function
 python.framework.function: eager.defun
 python.framework.tensor_util: core.tensor_util core.convert
-python.framework.smart_cond: ops.control_flow estimator.estimator_names
+python.framework.smart_cond: alias.graph_names ops.control_flow
 python.framework.func_graph: eager.func_graph eager.concrete_function estimator.estimator_names eager.tracing eager.def_function
 python.ops.summary_ops_v2: summary.graph_writers summary.writers summary.summary_ops summary
 python.ops.cond_v2: ops.control_flow

@@ -340,7 +340,7 @@ python.framework.convert_to_constants: eager.freezing
 python.framework.strict_mode: alias.util.strict_names
 python.util.traceback_utils: config
 python.util.decorator_utils: alias.util.deprecation_names
-python.framework.smart_cond: alias.graph_names ops.control_flow estimator.estimator_names
+python.framework.smart_cond: alias.graph_names ops.control_flow
 python.framework.common_shapes: alias.graph_names core.tensor_shape
 python.framework.graph_util: alias.graph_names graph_util
 python.framework.tensor: core.framework core.type_spec core.composite_specs alias.graph_names

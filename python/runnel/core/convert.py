@@ -215,7 +215,45 @@ def evaluated_value(tensor):
     if tensor.op is None:
         return tensor.numpy()
     value = tensor._constant_value()
-    return _plain_value(tensor) if value is None and _is_plain(tensor) else value
+    if value is not None or not _is_plain(tensor):
+        return _value_of_sizes(tensor, 32) if value is None else value
+    return _plain_value(tensor)
+
+
+def _value_of_sizes(tensor, depth):
+    """Returns the value of a tensor that depends on constants and on known sizes of tensors alone; None if it depends on anything else."""
+    value, op = tensor._constant_value(), tensor.op
+    if value is not None or depth == 0 or not op.inputs:
+        return value
+    if op.type == "StridedSlice":
+        size = _size_of_slice(op)
+        if size is not None:
+            return _as_array(size, tensor.dtype)
+    from runnel.core.framework import Graph
+    inputs = []
+    for one in op.inputs:
+        inputs.append(_value_of_sizes(one, depth - 1))
+        if inputs[-1] is None:
+            return None
+    with Graph().as_default() as graph:
+        attributes = {key: value for key, value in op.node_def.attr.items() if not key.startswith("_")}
+        made = graph.create_op(op.type, [constant(x, one.dtype) for x, one in zip(inputs, op.inputs)], attrs=attributes)
+        return made.outputs[tensor.value_index]._constant_value()
+
+
+def _as_array(value, dtype):
+    import numpy
+    return numpy.array(value, dtype.as_numpy_dtype)
+
+
+def _size_of_slice(op):
+    """Returns the number that `shape(x)[i]` is; None if this is no such slice, or the size is unknown."""
+    if op.inputs[0].op.type != "Shape" or op.get_attr("shrink_axis_mask") != 1:
+        return None
+    begin, shape = constant_value(op.inputs[1]), op.inputs[0].op.inputs[0].shape
+    if begin is None or shape.ndims is None or not -shape.ndims <= int(begin[0]) < shape.ndims:
+        return None
+    return shape.as_list()[int(begin[0])]
 
 
 # Ops whose constant values constant_value computes: the same as in stock, because a shape or value that is known while the

@@ -14,18 +14,6 @@ def internal_convert_to_tensor(value, dtype=None, name=None, as_ref=False, prefe
     return convert_to_tensor(value, dtype=dtype, name=name, preferred_dtype=preferred_dtype)
 
 
-def smart_constant_value(pred):
-    """Returns the value of a condition if it is known, else None."""
-    from runnel.core.convert import evaluated_value
-    from runnel.core.framework import Tensor
-    if isinstance(pred, Tensor):
-        value = evaluated_value(pred)
-        return None if value is None else bool(value)
-    if pred in (0, 1):
-        return bool(pred)
-    raise TypeError("`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: %s" % type(pred))
-
-
 def get_name_scope():
     """Returns the current name scope of the default graph."""
     from runnel.core.framework import get_default_graph

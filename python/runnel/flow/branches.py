@@ -126,15 +126,31 @@ def _only_one(result):
     return result[0] if is_one else result
 
 
-def smart_cond(pred, true_fn=None, false_fn=None, name=None):
-    """Like cond, but if `pred` is known only that branch is built."""
+def smart_constant_value(pred):
+    """Returns the truth value of `pred` if it is known, else None. Raises TypeError if it is no bool, 0, 1, tensor or variable."""
     if isinstance(pred, Tensor):
         from runnel.core.convert import evaluated_value
-        known = evaluated_value(pred)
-    elif hasattr(pred, "_as_graph_element"):
-        known = None
-    else:
-        known = pred
+        return evaluated_value(pred)
+    if hasattr(pred, "_as_graph_element"):
+        return None
+    if pred in (0, 1):
+        return bool(pred)
+    raise TypeError("Argument `pred` must be a Tensor, or a Python bool, or 1 or 0. Received: pred=%s of type %s" % (pred, type(pred).__name__))
+
+
+def smart_cond(pred, true_fn=None, false_fn=None, name=None):
+    """Like cond, but if `pred` is known only that branch is built. Any Python value is a truth value."""
+    is_node = isinstance(pred, Tensor) or hasattr(pred, "_as_graph_element")
+    known = smart_constant_value(pred) if is_node else bool(pred)
     if known is not None:
         return true_fn() if known else false_fn()
     return cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)
+
+
+def checked_smart_cond(pred, true_fn=None, false_fn=None, name=None):
+    """The same as tf.__internal__.smart_cond, which takes tensors, bools, 0 and 1 only."""
+    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if not callable(function):
+            raise TypeError("Argument `%s` must be callable. Received %s" % (what, function))
+    known = smart_constant_value(pred)
+    return smart_cond(pred if known is None else known, true_fn, false_fn, name)

@@ -3,27 +3,7 @@
 import contextlib
 
 from runnel.core import framework
-
-
-def smart_cond(pred, true_fn=None, false_fn=None, name=None):
-    """Like tf.cond, and calls one of the functions alone if the value of `pred` is known."""
-    from runnel.core.convert import evaluated_value
-    from runnel.ops import control_flow
-    if not callable(true_fn):
-        raise TypeError("Argument `true_fn` must be callable. Received %s" % (true_fn,))
-    if not callable(false_fn):
-        raise TypeError("Argument `false_fn` must be callable. Received %s" % (false_fn,))
-    known = pred
-    if isinstance(pred, framework.Tensor):
-        known = evaluated_value(pred)
-    elif framework.is_tensor(pred):
-        known = None
-    elif not isinstance(pred, (bool, int)) and not hasattr(pred, "__bool__"):
-        raise TypeError("Argument `pred` must be a Tensor, or a Python bool, or 1 or 0. Received: pred=%s of type %s" % (
-            pred, type(pred).__name__))
-    if known is None:
-        return control_flow.cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)
-    return true_fn() if known else false_fn()
+from runnel.flow.branches import checked_smart_cond as smart_cond  # noqa: F401
 
 
 @contextlib.contextmanager
