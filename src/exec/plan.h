@@ -71,6 +71,7 @@ typedef struct rn_slot_t {
   int32_t counter;   // DYNAMIC with readers in several tasks: which counter holds their number; -1:
                      // cleared by the last in order
   int32_t readers;
+  bool is_kept;  // FEED: something may keep its bytes beyond the step, or beyond its task
 } rn_slot_t;
 
 typedef struct rn_instr_t {

@@ -8,6 +8,9 @@
 #define LEAST_INSTRS 2
 // Feeds and fetches up to this size are recorded, and copied once more on the host for that.
 #define MOST_COPIED ((size_t)64 << 10)
+// Arguments on the device up to this size are copied to where recorded work reads them: they are
+// elsewhere in every call of a function.
+#define MOST_STAGED ((size_t)16 << 20)
 
 // Whether instruction |n| moves a small value between the client and the device, or a constant to
 // the device.
@@ -151,6 +154,8 @@ rn_status_t rn_compile_segments(rn_compile_t* c) {
       n = end > n ? end : n + 1;
     }
   }
+  for (int32_t s = 0; s < plan->slot_count; ++s)
+    if (plan->slots[s].kind == RN_SLOT_FEED) plan->slots[s].is_kept = c->escapes[s];
   int32_t moves = 0, inside = 0;
   for (int32_t n = 0; n < plan->instr_count; ++n) moves += rn_instr_is_move(&plan->instrs[n], true);
   for (int32_t s = 0; s < plan->segment_count; ++s)
@@ -175,6 +180,37 @@ static rn_status_t note_dying(rn_recorded_t* recorded, rn_plan_t* plan, const rn
   return RN_OK;
 }
 
+static bool is_noted(const rn_recorded_t* recorded, int32_t slot) {
+  for (size_t i = 0; i < recorded->slots.count; ++i)
+    if (recorded->slots.items[i].slot == slot &&
+        recorded->slots.items[i].kind == RN_RECORDED_ARGUMENT)
+      return true;
+  return false;
+}
+
+// Notes a value from outside that |instr| reads.
+static rn_status_t note_value(rn_recorded_t* recorded, rn_state_t* state, const rn_instr_t* instr,
+                              int32_t slot) {
+  rn_plan_t* plan = state->plan;
+  const rn_tensor_t* value = &state->slots[slot];
+  rn_recorded_slot_t noted = {.slot = slot, .kind = RN_RECORDED_INPUT, .data = value->data};
+  if (plan->slots[slot].kind == RN_SLOT_FEED) {
+    // What no move reads is an argument in the memory of the device.
+    if (rn_instr_is_move(instr, false))
+      noted.kind = RN_RECORDED_FEED;
+    else if (!plan->slots[slot].is_kept && rn_tensor_bytes(value) <= MOST_STAGED)
+      noted.kind = RN_RECORDED_ARGUMENT;
+  }
+  if (noted.kind != RN_RECORDED_ARGUMENT) {
+    RN_RETURN_IF_ERROR(rn_tensor_init(&noted.kept, value->dtype, rn_tensor_shape(value)));
+  } else {
+    if (is_noted(recorded, slot)) return RN_OK;
+    RN_RETURN_IF_ERROR(rn_tensor_create(plan->device->allocator, value->dtype,
+                                        rn_tensor_shape(value), &noted.kept));
+  }
+  return rn_recorded_add(recorded, plan, noted);
+}
+
 // Notes where values are that the segment reads and did not make.
 static rn_status_t note_outside(rn_recorded_t* recorded, rn_state_t* state,
                                 const rn_segment_t* segment) {
@@ -184,19 +220,20 @@ static rn_status_t note_outside(rn_recorded_t* recorded, rn_state_t* state,
     RN_RETURN_IF_ERROR(note_dying(recorded, plan, segment, instr));
     for (int32_t i = 0; i < instr->input_count; ++i) {
       int32_t slot = plan->inputs[instr->first_input + i];
-      if (is_inside(segment, plan->slots[slot].producer) || state->slots[slot].is_ref ||
-          plan->slots[slot].kind == RN_SLOT_CONSTANT)
-        continue;
-      // A feed that no move reads is an argument in the memory of the device.
-      bool is_feed = plan->slots[slot].kind == RN_SLOT_FEED && rn_instr_is_move(instr, false);
-      rn_recorded_slot_t noted = {.slot = slot,
-                                  .kind = is_feed ? RN_RECORDED_FEED : RN_RECORDED_INPUT,
-                                  .data = state->slots[slot].data};
-      const rn_tensor_t* value = &state->slots[slot];
-      RN_RETURN_IF_ERROR(rn_tensor_init(&noted.kept, value->dtype, rn_tensor_shape(value)));
-      RN_RETURN_IF_ERROR(rn_recorded_add(recorded, plan, noted));
+      if (!is_inside(segment, plan->slots[slot].producer) && !state->slots[slot].is_ref &&
+          plan->slots[slot].kind != RN_SLOT_CONSTANT)
+        RN_RETURN_IF_ERROR(note_value(recorded, state, instr, slot));
     }
   }
+  return RN_OK;
+}
+
+// Copies the arguments, and lets the step read them where its replays will.
+static rn_status_t stage_arguments(rn_recorded_t* recorded, rn_state_t* state) {
+  RN_RETURN_IF_ERROR(rn_recorded_stage(state, recorded));
+  for (size_t i = 0; i < recorded->slots.count; ++i)
+    if (recorded->slots.items[i].kind == RN_RECORDED_ARGUMENT)
+      state->slots[recorded->slots.items[i].slot] = recorded->slots.items[i].kept;
   return RN_OK;
 }
 
@@ -237,6 +274,7 @@ static rn_status_t record(rn_execution_t* execution, rn_state_t* state, const rn
   rn_device_t* device = state->plan->device;
   rn_recorded_forget(recorded, state->plan);
   RN_RETURN_IF_ERROR(note_outside(recorded, state, segment));
+  RN_RETURN_IF_ERROR(name_error(state, segment, stage_arguments(recorded, state)));
   RN_RETURN_IF_ERROR(name_error(state, segment, device->vtable->record_begin(device)));
   rn_status_t status = run_and_note(execution, state, segment, recorded, run);
   rn_status_t ended = device->vtable->record_end(device, &recorded->recording);

@@ -109,6 +109,16 @@ bool rn_recorded_has_moved_variables(const rn_recorded_t* recorded) {
   return false;
 }
 
+rn_status_t rn_recorded_stage(rn_state_t* state, const rn_recorded_t* recorded) {
+  for (size_t i = 0; i < recorded->slots.count; ++i) {
+    rn_recorded_slot_t* noted = &recorded->slots.items[i];
+    if (noted->kind == RN_RECORDED_ARGUMENT)
+      RN_RETURN_IF_ERROR(
+          rn_device_copy(state->plan->device, value_at(state, noted->slot), &noted->kept));
+  }
+  return RN_OK;
+}
+
 rn_status_t rn_recorded_issue(rn_state_t* state, rn_recorded_t* recorded) {
   rn_device_t* device = state->plan->device;
   RN_RETURN_IF_ERROR(device->vtable->replay(device, recorded->recording));
@@ -130,11 +140,11 @@ rn_status_t rn_segments_await(rn_state_t* state) {
 }
 
 static bool slot_fits(const rn_recorded_slot_t* noted, rn_state_t* state) {
-  if (noted->kind > RN_RECORDED_GUARD) return true;
+  if (noted->kind > RN_RECORDED_ARGUMENT) return true;
   const rn_tensor_t* value = value_at(state, noted->slot);
   if (!rn_tensor_same_shape(value, &noted->kept)) return false;
   if (noted->kind == RN_RECORDED_INPUT) return value->data == noted->data;
-  return noted->kind == RN_RECORDED_FEED ||
+  return noted->kind != RN_RECORDED_GUARD ||
          memcmp(value->data, noted->kept.data, rn_tensor_bytes(value)) == 0;
 }
 
@@ -181,6 +191,7 @@ static void clear_outputs(rn_state_t* state, const rn_recorded_t* recorded) {
 
 rn_status_t rn_recorded_replay(rn_state_t* state, rn_recorded_t* recorded) {
   rn_status_t status = set_outputs(state, recorded);
+  if (rn_ok(status)) status = rn_recorded_stage(state, recorded);
   if (rn_ok(status)) status = rn_recorded_issue(state, recorded);
   if (!rn_ok(status)) clear_outputs(state, recorded);
   return status;

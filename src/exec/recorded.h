@@ -14,13 +14,14 @@
 typedef struct rn_recorded_slot_t {
   int32_t slot;
   enum {
-    RN_RECORDED_INPUT,   // must be where it was, with the shape of |kept|
-    RN_RECORDED_FEED,    // in host memory; must have the shape of |kept|
-    RN_RECORDED_GUARD,   // in host memory; must be equal to |kept|
-    RN_RECORDED_DYING,   // not read afterwards
-    RN_RECORDED_OUTPUT,  // shares |kept|
-    RN_RECORDED_VALUE,   // a copy of |kept|, in host memory
-    RN_RECORDED_FETCH,   // made anew in host memory, like |kept|
+    RN_RECORDED_INPUT,     // must be where it was, with the shape of |kept|
+    RN_RECORDED_FEED,      // in host memory; must have the shape of |kept|
+    RN_RECORDED_GUARD,     // in host memory; must be equal to |kept|
+    RN_RECORDED_ARGUMENT,  // is copied into |kept|, in the device's memory, and must have its shape
+    RN_RECORDED_DYING,     // not read afterwards
+    RN_RECORDED_OUTPUT,    // shares |kept|
+    RN_RECORDED_VALUE,     // a copy of |kept|, in host memory
+    RN_RECORDED_FETCH,     // made anew in host memory, like |kept|
   } kind;
   int32_t instr;  // that makes a fetch
   void* data;     // of an input
@@ -67,10 +68,12 @@ bool rn_recorded_fits(const rn_recorded_t* recorded, rn_state_t* state);
 // Whether a variable was given another buffer, because something still reads the old one. The next
 // step would have to read and write elsewhere.
 bool rn_recorded_has_moved_variables(const rn_recorded_t* recorded);
+// Issues copies of the arguments to where the recorded work reads them.
+RN_MUST_USE rn_status_t rn_recorded_stage(rn_state_t* state, const rn_recorded_t* recorded);
 // Issues the recorded work, which the step awaits.
 RN_MUST_USE rn_status_t rn_recorded_issue(rn_state_t* state, rn_recorded_t* recorded);
-// Sets the values that leave and issues the work. ABORTED if the device cannot replay it any more;
-// it can be recorded again then.
+// Sets the values that leave, and issues copies of arguments and the work. ABORTED if the device
+// cannot replay it any more; it can be recorded again then.
 RN_MUST_USE rn_status_t rn_recorded_replay(rn_state_t* state, rn_recorded_t* recorded);
 // Forgets the recording and what was noted for it.
 void rn_recorded_forget(rn_recorded_t* recorded, rn_plan_t* plan);
