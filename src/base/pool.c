@@ -28,10 +28,12 @@
 #include "base/pool_internal.h"
 #include "base/thread.h"
 
-// If a yield took longer than this, other threads want the CPU: one that computes keeps it for
-// most of a millisecond at least. Ticks, kernel threads, the hypervisor and threads that look for
-// work, as this one does, take a CPU for some 10 us now and then, which means nothing.
+// If two yields, one soon after the other, took longer than this, other threads want the CPU: one
+// that computes keeps it for most of a millisecond at least, and again the next time. Ticks, kernel
+// threads, the hypervisor and threads that look for work, as this one does, take a CPU for some 10
+// us often, and for longer a few times per second.
 #define YIELD_NS 100000
+#define SOON_NS 20000000
 #define CROWDED_NS 50000000  // how long that is believed
 // Gaps are remembered as a number up to MOST_LUCK: a short one adds two, a long one takes one away;
 // from ENOUGH_LUCK on, a worker looks for long.
@@ -76,6 +78,9 @@ bool rn_pool_spin_again(rn_pool_t* pool, rn_pool_spin_t* spin, int64_t patience)
   sched_yield();
   int64_t after = rn_pool_now_ns();
   if (after - now < YIELD_NS) return true;
+  int64_t last = atomic_exchange_explicit(&pool->long_yield_ns, after, memory_order_relaxed);
+  // Yields that overlap may have waited for the same thing.
+  if (!last || now < last || now - last > SOON_NS) return true;
   atomic_store_explicit(&pool->crowded_until_ns, after + CROWDED_NS, memory_order_relaxed);
   return false;
 }

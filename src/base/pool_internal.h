@@ -80,6 +80,7 @@ struct rn_pool_t {
   // Until then the processors are known to be wanted by other threads: waits are short. A yield
   // would give the rest of this thread's turn away, where a sleeper gets it when it is woken.
   _Alignas(RN_POOL_PAIR) _Atomic int64_t crowded_until_ns;
+  _Atomic int64_t long_yield_ns;  // when the last long yield ended; 0: none yet
 
   // A bit for each worker that sleeps, or is about to: a hint, for loops.
   _Alignas(RN_POOL_PAIR) _Atomic uint64_t asleep[RN_POOL_MOST_THREADS / 64];
