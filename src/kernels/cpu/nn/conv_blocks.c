@@ -7,8 +7,11 @@
 #define ROW_UNIT 12
 #define LEAST_ROWS 8
 #define FEW_ROWS 48
-// Operations of a piece, about 10 us.
+// Operations of a piece: about 10 us, but 2 us for many threads, which otherwise get one or two
+// pieces each of a small layer, and wait for the last one.
 #define PIECE_FLOPS 1e6
+#define PIECE_FLOPS_OF_MANY 2e5
+#define MANY_THREADS 5
 #define PIECES_PER_THREAD 4
 
 rn_conv_blocks_t rn_conv_divide(int64_t rows, int64_t columns, double flops, int64_t strip,
@@ -16,7 +19,7 @@ rn_conv_blocks_t rn_conv_divide(int64_t rows, int64_t columns, double flops, int
   rn_conv_blocks_t out;
   int64_t strips = rn_conv_ceil_div(columns, strip);
   int64_t enough = threads > 1 ? PIECES_PER_THREAD * threads : 1;
-  double pieces = flops / PIECE_FLOPS;
+  double each = threads < MANY_THREADS ? PIECE_FLOPS : PIECE_FLOPS_OF_MANY, pieces = flops / each;
   int64_t wanted = pieces < 1 ? 1 : pieces < (double)enough ? (int64_t)pieces : enough;
   int64_t down = rn_conv_ceil_div(rows, most_rows);
   out.across = down < wanted ? rn_conv_least(strips, rn_conv_ceil_div(wanted, down)) : 1;
@@ -30,7 +33,7 @@ rn_conv_blocks_t rn_conv_divide(int64_t rows, int64_t columns, double flops, int
   if (out.rows >= FEW_ROWS) out.rows = rn_conv_ceil_div(out.rows, ROW_UNIT) * ROW_UNIT;
   if (out.rows > most_rows) out.rows = most_rows;
   out.count = rn_conv_ceil_div(rows, out.rows) * out.across;
-  out.grain = (int64_t)(PIECE_FLOPS * (double)out.count / (flops + 1)) + 1;
+  out.grain = (int64_t)(each * (double)out.count / (flops + 1)) + 1;
   return out;
 }
 
