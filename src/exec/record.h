@@ -4,9 +4,9 @@
 // A segment is a run of instructions of one task that only issue work, whose outputs have fixed
 // places, and whose host arguments are constants. Small feeds and fetches are part of it: they may
 // be elsewhere in host memory in every step. Arguments that are on the device already are copied to
-// where they were when the segment was recorded. The first step runs it as it is, so that kernels can
-// choose their algorithms; the second records it; later ones replay it, if everything is where it
-// was: values that come from outside of the segment, and the buffers of variables.
+// where they were when the segment was recorded. The first step runs it as it is, so that kernels
+// can choose their algorithms; the second records it; later ones replay it, if everything is where
+// it was: values that come from outside of the segment, and the buffers of variables.
 //
 // doc/invariants.md: invariant 40a.
 #ifndef RUNNEL_EXEC_RECORD_H_
