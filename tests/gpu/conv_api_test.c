@@ -172,6 +172,12 @@ Test(gpu_conv_api, floats_without_tf32_take_exact_engines, .timeout = 60) {
     cr_expect_not(takes(rough[i], RN_FLOAT), "note %d", rough[i]);
     cr_expect(takes(rough[i], RN_DOUBLE), "note %d", rough[i]);
   }
+  // Or exact ones by their results, whatever they say.
+  setenv("EMULATED_CUDNN_ROUGH", "1", 1);
+  cr_expect_not(takes(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, RN_FLOAT));
+  cr_expect(takes(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, RN_DOUBLE));
+  unsetenv("EMULATED_CUDNN_ROUGH");
+  cr_expect(takes(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, RN_FLOAT));
   cr_expect_not(takes(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, RN_DOUBLE));
   cr_expect(takes(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, RN_FLOAT));
   setenv("TF_DETERMINISTIC_OPS", "1", 1);

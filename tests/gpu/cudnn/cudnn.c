@@ -361,6 +361,7 @@ CALL(cudnnStatus_t, cudnnBackendExecute,
     args.before[to] = find(geometry, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->ints[i];
     if (kind == 2) args.before[to] = find(geometry, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)->ints[i];
   }
+  args.is_rough = getenv("EMULATED_CUDNN_ROUGH") != NULL;
   add_steps(graph, pack, &args);
   order_filter(&args);
   size_t size = sizeof args;

@@ -8,6 +8,7 @@
 #include "kernels/cuda/libs/choices.h"
 #include "kernels/cuda/libs/cudnn_graph.h"
 #include "kernels/cuda/nn/conv_args.h"
+#include "kernels/cuda/nn/conv_plain.h"
 
 #define MOST_CONFIGS 16                    // asked of a heuristic
 #define MOST_TIMED 5                       // plans
@@ -16,6 +17,8 @@
 #define TIMED_RUNS 3
 #define MOST_NOTES 16
 #define MOST_TEXT (INT64_C(32) << 20)  // bytes
+// Of the largest number of a result. Sums of floats come to 7e-5, engines with TF32 to 4e-3.
+#define MOST_ERROR 3e-4f
 
 // A plan. What it was made of lives as long.
 typedef struct conv_plan_t {
@@ -261,11 +264,42 @@ typedef struct search_t {
   rn_cudnn_t* cudnn;
   const rn_cuda_conv_data_t* data;
   timing_t timing;
-  bool is_timed;  // false: the first plan is taken
-  int64_t mode;   // what another process has found; -1: all are tried
+  bool is_timed;      // false: the first plan is taken
+  bool is_checked;    // results are compared with ours
+  rn_tensor_t exact;  // ours, once there is a plan to compare with
+  int64_t mode;       // what another process has found; -1: all are tried
   int64_t place;
   conv_plan_t* best;  // without its graph
 } search_t;
+
+// Where |conv| writes to.
+static void* result_of(const rn_cuda_conv_t* conv, const rn_cuda_conv_data_t* data) {
+  return conv->kind == RN_CONV_FORWARD ? data->y : conv->kind == RN_CONV_INPUT ? data->x : data->w;
+}
+
+static int64_t result_size(const rn_cuda_conv_t* conv) {
+  int64_t size = conv->batch;
+  if (conv->kind == RN_CONV_FILTER) return rn_cuda_conv_filter_size(conv);
+  for (int a = 0; a < 3; ++a)
+    size *= conv->kind == RN_CONV_FORWARD ? conv->axes[a].out : conv->axes[a].in;
+  return size * (conv->kind == RN_CONV_FORWARD ? conv->out_depth : conv->in_depth);
+}
+
+// Runs |plan| and compares: there are engines for floats that round to TF32 without a note of it.
+static rn_status_t check(search_t* search, const conv_plan_t* plan) {
+  const rn_cuda_conv_t* conv = &plan->conv;
+  const int64_t size = result_size(conv);
+  float error = 0;
+  if (!search->exact.data) {
+    RN_RETURN_IF_ERROR(
+        rn_temp(search->ctx, (rn_dtype_t)conv->dtype, (rn_shape_t){1, &size}, &search->exact));
+    RN_RETURN_IF_ERROR(rn_cuda_conv_plain(search->ctx, conv, search->data, &search->exact));
+  }
+  RN_RETURN_IF_ERROR(with_memory(search->ctx, search->cudnn, plan, search->data, use_once, NULL));
+  RN_RETURN_IF_ERROR(
+      rn_cuda_conv_compare(search->ctx, result_of(conv, search->data), &search->exact, &error));
+  return error <= MOST_ERROR ? RN_OK : rn_internal("An engine is off by %g", (double)error);
+}
 
 // Tries |config|, which it takes over; returns whether it gave a plan.
 static bool try_config(search_t* search, cudnnBackendDescriptor_t config, int mode, int64_t place) {
@@ -278,7 +312,8 @@ static bool try_config(search_t* search, cudnnBackendDescriptor_t config, int mo
   }
   rn_status_t status = RN_OK;
   search->timing.time = 0;
-  if (search->is_timed)
+  if (search->is_checked) status = check(search, &plan);
+  if (rn_ok(status) && search->is_timed)
     status =
         with_memory(search->ctx, search->cudnn, &plan, search->data, use_timed, &search->timing);
   search->timing.time *= 1 + (float)plan.workspace / COSTLY_WORKSPACE;
@@ -327,6 +362,12 @@ static void try_engines(search_t* search) {
     rn_cudnn_graph_drop(&graph);
 }
 
+// Floats in full precision are compared with ours, if nothing follows the convolution.
+static bool wants_check(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv) {
+  return conv->dtype == RN_FLOAT && !cudnn->allows_tf32 && !conv->has_residual && !conv->has_bias &&
+         !conv->has_relu;
+}
+
 // What is stored of a choice, before the text of the plan, which may be empty.
 typedef struct conv_choice_t {
   int64_t mode, place;
@@ -336,10 +377,12 @@ typedef struct conv_choice_t {
 typedef struct conv_problem_t {
   rn_cuda_conv_t conv;
   int64_t refused_notes;
+  int64_t is_checked;
 } conv_problem_t;
 
 static conv_problem_t problem_of(const rn_cudnn_t* cudnn, const conv_plan_t* plan) {
-  return (conv_problem_t){plan->conv, refused_notes(cudnn, &plan->conv)};
+  return (conv_problem_t){plan->conv, refused_notes(cudnn, &plan->conv),
+                          wants_check(cudnn, &plan->conv)};
 }
 
 static void store_choice(const rn_kernel_ctx_t* ctx, const rn_cudnn_t* cudnn,
@@ -405,10 +448,12 @@ static rn_status_t choose(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda
   if (best->plan) return RN_OK;
   RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamIsCapturing, rn_cuda_stream(card), &is_capturing));
   search.is_timed = !is_capturing && !cudnn->is_deterministic;
+  search.is_checked = !is_capturing && wants_check(cudnn, &best->conv);
   RN_RETURN_IF_ERROR(RN_CARD(card, cuEventCreate, &search.timing.begin, CU_EVENT_DEFAULT));
   rn_status_t status = RN_CARD(card, cuEventCreate, &search.timing.end, CU_EVENT_DEFAULT);
   if (rn_ok(status)) {
     try_engines(&search);
+    rn_tensor_clear(&search.exact);
     if (best->plan && search.is_timed) store_choice(ctx, cudnn, best);
     card->driver.cuEventDestroy_v2(search.timing.end);
   }

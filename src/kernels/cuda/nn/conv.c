@@ -7,6 +7,7 @@
 #include "kernels/cuda/libs/cudnn_conv.h"
 #include "kernels/cuda/loops.h"
 #include "kernels/cuda/nn/conv_args.h"
+#include "kernels/cuda/nn/conv_plain.h"
 #include "kernels/cuda/nn/filter_parts.h"
 
 typedef struct cuda_conv_state_t {
@@ -28,35 +29,6 @@ static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
 }
 static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
   return rn_depthwise_attrs(init, &((cuda_conv_state_t*)state)->attrs);
-}
-
-static conv_args args_of(const rn_cuda_conv_t* conv, const rn_cuda_conv_data_t* data) {
-  conv_args args = {.x = data->x,
-                    .w = data->w,
-                    .y = data->y,
-                    .in_depth = conv->in_depth,
-                    .out_depth = conv->out_depth,
-                    .groups = conv->groups,
-                    .positions = conv->batch,
-                    .is_channels_first = (i32)conv->is_channels_first};
-  for (int a = 0; a < 3; ++a) {
-    const rn_window_axis_t* axis = &conv->axes[a];
-    args.axes[a] = (conv_axis_args){axis->in,       axis->filter, axis->stride,
-                                    axis->dilation, axis->before, axis->out};
-    args.positions *= axis->out;
-  }
-  return args;
-}
-
-static rn_status_t plain_filter(rn_kernel_ctx_t* ctx, conv_args* args, rn_tensor_t* out) {
-  rn_filter_parts_t parts;
-  RN_RETURN_IF_ERROR(rn_filter_parts_begin(ctx, out->dtype, out->count, args->positions, &parts));
-  args->to = parts.sums.data;
-  args->parts = parts.parts;
-  args->piece = parts.piece;
-  rn_status_t status = rn_cuda_each(ctx, rn_cuda_name("nn/conv/filter", out->dtype).text,
-                                    parts.sums.count, args, sizeof *args);
-  return rn_filter_parts_end(ctx, status, &parts, out);
 }
 
 // Copies x to an image of other sizes: see conv_pad_args.
@@ -119,28 +91,6 @@ static bool is_trusted(const rn_cuda_conv_t* conv) {
   return is_even || conv->kind != RN_CONV_FILTER;
 }
 
-// By the kernels of conv.cu, which want plain filters.
-static rn_status_t run_plain(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
-                             const rn_cuda_conv_data_t* data, rn_tensor_t* out) {
-  rn_tensor_t filter = {0};
-  rn_status_t status = RN_OK;
-  conv_args args = args_of(conv, data);
-  args.count = out->count;
-  args.to = out->data;
-  if (conv->kind == RN_CONV_FILTER) return plain_filter(ctx, &args, out);
-  if (conv->filter == RN_CUDA_FILTER_TURNED) {
-    int64_t size = rn_cuda_conv_filter_size(conv);
-    RN_RETURN_IF_ERROR(rn_temp(ctx, out->dtype, (rn_shape_t){1, &size}, &filter));
-    status = rn_cuda_conv_turn(ctx, conv, data->w, filter.data, true);
-    args.w = filter.data;
-  }
-  const char* base = conv->kind == RN_CONV_FORWARD ? "nn/conv/forward" : "nn/conv/input";
-  if (rn_ok(status))
-    status = rn_cuda_each(ctx, rn_cuda_name(base, out->dtype).text, args.count, &args, sizeof args);
-  rn_tensor_clear(&filter);
-  return status;
-}
-
 static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
                        const rn_cuda_conv_data_t* data, rn_tensor_t* out) {
   rn_dtype_t dtype = (rn_dtype_t)conv->dtype;
@@ -151,7 +101,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
     if (is_trusted(conv)) RN_RETURN_IF_ERROR(rn_cudnn_conv(ctx, conv, data, &done));
     if (!done) RN_RETURN_IF_ERROR(run_padded(ctx, conv, *data, &done));
   }
-  return done ? RN_OK : run_plain(ctx, conv, data, out);
+  return done ? RN_OK : rn_cuda_conv_plain(ctx, conv, data, out);
 }
 
 // Makes the output, |dims| with channels last for an image, and runs |conv| into it. |a| and |b|

@@ -254,3 +254,12 @@ RN_DEVICE void pad(const conv_pad_args& args) {
 RN_KERNEL(pad_2, conv_pad_args) { pad<u16>(args); }
 RN_KERNEL(pad_4, conv_pad_args) { pad<u32>(args); }
 RN_KERNEL(pad_8, conv_pad_args) { pad<u64>(args); }
+
+RN_KERNEL(compare, conv_compare_args) {
+  RN_EACH(i, args.count) {
+    const float size = fabs(args.b[i]), difference = fabs(args.a[i] - args.b[i]);
+    if (!(size - size == 0)) continue;
+    atomicMax(&args.most[0], difference - difference == 0 ? rn_float_bits(difference) : 0x7f800000);
+    atomicMax(&args.most[1], rn_float_bits(size));
+  }
+}

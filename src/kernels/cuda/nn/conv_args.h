@@ -61,4 +61,12 @@ typedef struct conv_pad_args {
   i32 is_wide;       // |count| is too large for |divs|
 } conv_pad_args;
 
+// The largest difference of two arrays, and the largest size in |b|: bits of floats, which are in
+// the order of the numbers. A difference that is not finite counts as infinity.
+typedef struct conv_compare_args {
+  const float *a, *b;
+  u32* most;  // two; zeros
+  i64 count;
+} conv_compare_args;
+
 #endif  // RUNNEL_KERNELS_CUDA_NN_CONV_ARGS_H_
