@@ -19,6 +19,7 @@ typedef struct fold_t {
   rn_ir_t* ir;
   rn_device_t* cpu;
   const rn_env_t* env;
+  rn_pool_t* pool;
   int64_t max_bytes;
   bool is_first;         // shapes that can be inferred may not be recorded yet
   size_t count;          // of the original nodes
@@ -95,7 +96,7 @@ static rn_status_t evaluate(const fold_t* fold, const rn_ir_node_t* node, const 
                             rn_tensor_t** inputs, rn_tensor_t* out) {
   rn_cancel_t cancel;
   rn_cancel_init(&cancel);
-  rn_step_t step = {.cancel = &cancel, .env = fold->env, .pool = fold->env->pool};
+  rn_step_t step = {.cancel = &cancel, .env = fold->env, .pool = fold->pool};
   rn_tensor_t results[MAX_OUTPUTS] = {0};
   rn_kernel_ctx_t ctx = {
       .kernel = kernel, .state = kernel->state, .in = inputs, .out = results, .step = &step};
@@ -287,11 +288,12 @@ static rn_status_t restore(fold_t* fold, const int32_t* order, int32_t count) {
   return RN_OK;
 }
 
-static rn_status_t fold_all(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env, int64_t max_bytes,
-                            bool is_first, bool* out_changed) {
+static rn_status_t fold_all(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env, rn_pool_t* pool,
+                            int64_t max_bytes, bool is_first, bool* out_changed) {
   fold_t fold = {.ir = ir,
                  .cpu = cpu,
                  .env = env,
+                 .pool = pool,
                  .max_bytes = max_bytes,
                  .is_first = is_first,
                  .count = ir->nodes.count};
@@ -319,10 +321,10 @@ static rn_status_t fold_all(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env, 
 
 // Folded values are usually sizes, with which more can be folded.
 rn_status_t rn_pass_fold_constants(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env,
-                                   int64_t max_bytes) {
+                                   rn_pool_t* pool, int64_t max_bytes) {
   bool is_changed = true;
   for (int round = 0; is_changed && round < MAX_ROUNDS; ++round) {
-    RN_RETURN_IF_ERROR(fold_all(ir, cpu, env, max_bytes, round == 0, &is_changed));
+    RN_RETURN_IF_ERROR(fold_all(ir, cpu, env, pool, max_bytes, round == 0, &is_changed));
     if (round > 0 && !is_changed) break;
     RN_RETURN_IF_ERROR(rn_ir_sweep(ir));
     RN_RETURN_IF_ERROR(rn_pass_infer_shapes(ir));

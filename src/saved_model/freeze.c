@@ -220,7 +220,7 @@ static rn_status_t work(freeze_t* f, const rn_freeze_options_t* options, int32_t
     RN_RETURN_IF_ERROR(rn_pass_infer_shapes(ir));
     RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
     RN_RETURN_IF_ERROR(rn_pass_merge_equal_nodes(ir));
-    RN_RETURN_IF_ERROR(rn_pass_fold_constants(ir, cpu, step.env, MAX_FOLDED_BYTES));
+    RN_RETURN_IF_ERROR(rn_pass_fold_constants(ir, cpu, step.env, step.env->pool, MAX_FOLDED_BYTES));
   }
   if (options->folds_batch_norms) RN_RETURN_IF_ERROR(rn_pass_fold_batch_norms(ir));
   return rn_ir_sweep(ir);

@@ -60,13 +60,16 @@ static rn_status_t check_args(const rn_session_function_t* function,
   return RN_OK;
 }
 
+// Whether the caller's step runs in one thread alone: then so does what it calls.
+static bool is_quiet(const rn_function_call_t* call) { return call->step && !call->step->pool; }
+
 // The step of a call, made for the step of the caller.
 static rn_step_t make_step(const rn_functions_table_t* table, const rn_function_call_t* call,
                            rn_cancel_t* cancel) {
   rn_step_t step = {.cancel = cancel,
                     .rendezvous = call->rendezvous,
                     .env = table->options.env,
-                    .pool = table->options.intra,
+                    .pool = is_quiet(call) ? NULL : table->options.intra,
                     .collectives = table->options.collectives,
                     .config = table->options.config};
   if (!call->step) return step;
@@ -79,10 +82,11 @@ static rn_step_t make_step(const rn_functions_table_t* table, const rn_function_
 
 static rn_run_t make_run(const rn_session_function_t* function, rn_program_t* program,
                          const rn_function_call_t* call, rn_step_t* step) {
+  const rn_functions_options_t* options = &function->table->options;
   return (rn_run_t){.plans = program->plans,
                     .plan_count = program->plan_count,
                     .step = step,
-                    .pool = function->table->options.inter,
+                    .pool = is_quiet(call) && options->intra ? NULL : options->inter,
                     .feeds = call->args,
                     .feed_count = function->instance.arg_count,
                     .fetches = call->results,

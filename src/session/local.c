@@ -113,6 +113,7 @@ static rn_status_t set_up(local_session_t* session) {
                                     .threads = rn_pool_threads(session->inter),
                                     .calls = options->calls,
                                     .optimize = options->optimize,
+                                    .is_alone = options->shares_pool,
                                     .precision = options->precision,
                                     .debug = rn_plan_debug_from_env(),
                                     .watch = options->watch};

@@ -13,7 +13,9 @@ static rn_status_t inline_calls(const rn_planner_t* planner, rn_ir_t* ir) {
 }
 
 static rn_status_t fold_constants(const rn_planner_t* planner, rn_ir_t* ir) {
-  return rn_pass_fold_constants(ir, planner->place.devices[0], planner->env, MAX_FOLDED_BYTES);
+  rn_pool_t* pool = planner->is_alone ? NULL : planner->env->pool;
+  return rn_pass_fold_constants(ir, planner->place.devices[0], planner->env, pool,
+                                MAX_FOLDED_BYTES);
 }
 
 static rn_status_t place(const rn_planner_t* planner, rn_ir_t* ir) {

@@ -43,6 +43,7 @@ typedef struct rn_planner_t {
   rn_calls_options_t calls;
   int threads;
   bool optimize;
+  bool is_alone;  // what plans compute takes no other thread
   rn_precision_t precision;
   uint32_t off;  // kinds of passes that are left out: RN_PASS_*
   rn_plan_debug_t debug;

@@ -33,7 +33,8 @@ typedef struct rn_session_options_t {
   int intra_threads;  // within a kernel; 0: one per CPU
   int inter_threads;  // that run kernels in parallel; 0: one per CPU
   // Run on the environment's pool instead of one of the session's own, so that many sessions have
-  // no more threads than one. Of the two numbers above only 1 has a meaning then.
+  // no more threads than one. Of the two numbers above only 1 has a meaning then. Plans are made in
+  // the calling thread alone: the steps of other sessions may have the others.
   bool shares_pool;
   bool allow_soft_placement;
   bool log_device_placement;

@@ -259,9 +259,10 @@ RN_MUST_USE rn_status_t rn_pass_merge_equal_nodes(rn_ir_t* ir);  // common subex
 RN_MUST_USE rn_status_t
 rn_pass_simplify(rn_ir_t* ir);  // removes Identity nodes and arithmetic without effect
 // Evaluates nodes that depend on constants or known shapes only, with CPU kernels, if no result
-// exceeds |max_bytes|. Sweeps, and leaves the shapes inferred.
+// exceeds |max_bytes|. Kernels run on |pool|; NULL: in this thread alone. Sweeps, and leaves the
+// shapes inferred.
 RN_MUST_USE rn_status_t rn_pass_fold_constants(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env,
-                                               int64_t max_bytes);
+                                               rn_pool_t* pool, int64_t max_bytes);
 // After placement: fuses elementwise nodes over one shape whose intermediate results nothing else
 // needs.
 RN_MUST_USE rn_status_t rn_pass_fuse_elementwise(rn_ir_t* ir);
