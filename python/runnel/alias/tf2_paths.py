@@ -306,7 +306,7 @@ python.saved_model.save_context: saved_model.save_context
 python.saved_model.save_options: saved_model.options
 python.saved_model.tracing_utils: saved_model.saving_functions
 python.saved_model.load: saved_model.object_loading saved_model
-python.saved_model.save: saved_model.object_saving saved_model
+python.saved_model.save: saved_model.object_saving saved_model.writing saved_model
 python.saved_model.pywrap_saved_model.metrics: saved_model.metrics
 python.saved_model.pywrap_saved_model.fingerprinting: saved_model.fingerprinting
 python.saved_model.pywrap_saved_model.constants: saved_model.fingerprinting saved_model.signature_defs

@@ -11,6 +11,7 @@ from runnel.eager.concrete_function import ConcreteFunction, structured
 from runnel.eager.body_shapes import inferred_shapes
 from runnel.eager.error_places import note_call, with_place
 from runnel.eager.effect_order import READS, is_stateful
+from runnel.eager.func_graph import FuncGraph
 from runnel.eager.function_attributes import function_attributes
 from runnel.eager.tracing import make_callable, trace_typed
 from runnel.functions.function_type import FunctionType
@@ -104,6 +105,8 @@ class Concrete:
         else:
             make_callable(framework.get_default_graph(), traced)
             note_call(framework.get_default_graph(), traced.name, traced.graph)
+            if traced.graph.saving_errors and isinstance(framework.get_default_graph(), FuncGraph):
+                framework.get_default_graph().saving_errors += traced.graph.saving_errors
         args = list(tensors) + traced.captured
         if traced.deferred:
             args += [x for one in traced.deferred for x in (one() if callable(one) else one.now())]
@@ -132,6 +135,8 @@ class Concrete:
         """Returns the description of the function for a SavedModel."""
         from runnel.saved_model.captures import Captures
         traced = self.traced
+        if traced.graph.saving_errors:
+            raise ValueError("Unable to save function %s for the following reason(s):\n%s" % (traced.name, "\n".join(traced.graph.saving_errors)))
         return Captures(traced.name, traced.captured, self.inputs, _named_by_path(self.outputs()), None, traced.dtypes)
 
     @property

@@ -29,6 +29,7 @@ class FuncGraph(Graph):
         self.deferred = {}  # key -> Deferred
         self.arguments = []
         self.actual = []    # the tensors for which they stand in the first call
+        self.saving_errors = []  # why the function cannot be part of a SavedModel
         self._exits = []    # functions to call when the trace has ended
         self.original = None  # the graph that this one is a copy of
         self.seed = outer.seed
@@ -173,6 +174,15 @@ class FuncGraph(Graph):
     def deferred_internal_captures(self):
         """What stands for the results of closures."""
         return [one.placeholder for one in self.deferred.values()]
+
+    def mark_as_unsaveable(self, error_message):
+        """Makes saving a model with this function, or with one that calls it, an error with this text."""
+        self.saving_errors += [error_message] if isinstance(error_message, str) else list(error_message)
+
+    @property
+    def saveable(self):
+        """Whether the function may be part of a SavedModel."""
+        return not self.saving_errors
 
     def add_exit_callback(self, fn):
         """Calls `fn` when the trace has ended."""

@@ -13,4 +13,5 @@ class Captures:
         self.name, self.captured = name, captured
         self.inputs, self.outputs = inputs, outputs
         self.keywords = keywords  # the arguments' names, if the file describes this as a SavedBareConcreteFunction; else None
+        self.defaults = {}  # name of an argument of a signature -> the tensor that it is if it is not given
         self.dtypes = result_types if result_types is not None else [x.dtype for x in nest.flatten(outputs) if x is not None]

@@ -329,7 +329,10 @@ class _Loader:
         with graph.as_default():
             saver = import_meta_graph(self.get_meta_graph_def_from_tags(tags), import_scope=import_scope, **saver_kwargs)
             prefix = import_scope + "/" if import_scope else ""
-            return saver, None if names is None else [graph.as_graph_element(prefix + name) for name in names]
+            try:
+                return saver, None if names is None else [graph.as_graph_element(prefix + name) for name in names]
+            except KeyError as error:
+                raise ValueError("Requested return_element not found in graph: %s" % error) from None
 
     def restore_variables(self, sess, saver, import_scope=None):
         """Restores the variables of a graph that load_graph added."""

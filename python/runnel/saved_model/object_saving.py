@@ -14,6 +14,7 @@ from runnel.core import convert, framework
 from runnel.core.framework import Graph
 from runnel.core.identity import ObjectIdentityDictionary
 from runnel.core.protobuf import message_class
+from runnel.core.tensor_util import make_tensor_proto
 from runnel.core.trackable import Trackable, TrackableReference, is_function
 from runnel.core.trackable_resource import CapturableResource
 from runnel.core.type_spec import TensorSpec
@@ -26,7 +27,7 @@ from runnel.saved_model.asset import Asset
 from runnel.saved_model.constants_held import TrackableConstant
 from runnel.saved_model.function_specs import full_arg_spec
 from runnel.saved_model.options import SaveOptions
-from runnel.saved_model.writing import constant_of, names_of, reachable, replace_file, safe_name, tell_of_untraced, untracked
+from runnel.saved_model.writing import constant_of, names_of, reachable, replace_file, safe_name, tell_of_untraced, untracked, verify_ops
 from runnel.train.checkpoint_options import CheckpointOptions
 
 _INIT = "__saved_model_init_op"
@@ -293,7 +294,7 @@ class _Writer:
             self._build(meta, graph)
         meta.graph_def.CopyFrom(graph.as_graph_def(add_shapes=False))
         meta.object_graph_def.CopyFrom(self._graph)
-        self._check_namespaces(meta.graph_def)
+        verify_ops(meta.graph_def, self._options.namespace_whitelist)
         from runnel.core import versions
         meta.meta_info_def.tags.extend(["serve", *(self._options.extra_tags or ())])
         meta.meta_info_def.tensorflow_version = versions.VERSION
@@ -303,18 +304,6 @@ class _Writer:
             for name in names_of(function):
                 meta.meta_info_def.function_aliases[name] = alias
         return meta
-
-    def _check_namespaces(self, graph_def):
-        if self._options.namespace_whitelist is None:
-            return
-        nodes = [node.op for node in graph_def.node] + [node.op for function in graph_def.library.function for node in function.node_def]
-        bad = sorted({op for op in nodes if ">" in op and op.split(">")[0] not in self._options.namespace_whitelist})
-        if bad:
-            raise ValueError(
-                "Attempted to save ops from non-whitelisted namespaces to SavedModel: %s.\nPlease verify that these ops should be saved, since "
-                "they must be available when loading the SavedModel. If loading from Python, you must import the library defining these ops. "
-                "From C++, link the custom ops to the serving binary. Once you've confirmed this, add the following namespaces to the "
-                "`namespace_whitelist` argument in tf.saved_model.SaveOptions: %s." % (bad, {op.split(">")[0] for op in bad}))
 
     def checkpoint(self, path):
         """Writes the values of the objects."""
@@ -372,7 +361,12 @@ class _Writer:
         from runnel.saved_model.meta_graphs import PREDICT_METHOD_NAME, build_tensor_info
         arguments = []
         for name, spec in sorted(captures.inputs[1].items()):
-            arguments.append(raw_ops.Placeholder(dtype=spec.dtype, shape=spec.shape, name=safe_name("%s_%s" % (key, name))))
+            where, default = safe_name("%s_%s" % (key, name)), captures.defaults.get(name)
+            if default is None:
+                arguments.append(raw_ops.Placeholder(dtype=spec.dtype, shape=spec.shape, name=where))
+            else:
+                arguments.append(raw_ops.PlaceholderWithDefault(input=constant_of(default), shape=spec.shape, name=where))
+                out.defaults[name].CopyFrom(make_tensor_proto(constant_of(default)))
             out.inputs[name].CopyFrom(build_tensor_info(arguments[-1]))
         tensors = iter(self.call(captures, arguments))
         for name, spec in sorted(captures.outputs.items()):

@@ -2,8 +2,9 @@
 
 from runnel import errors
 from runnel.core.composite import SparseTensor
-from runnel.core.framework import get_default_graph
+from runnel.core.framework import Tensor, executing_eagerly, get_default_graph
 from runnel.core.protobuf import message_class
+from runnel.core.tensor_util import constant_value, make_tensor_proto
 
 SAVED_MODEL_SCHEMA_VERSION = 1
 SAVED_MODEL_FILENAME_PB = "saved_model.pb"
@@ -38,6 +39,8 @@ TRAIN_OP_KEY = "saved_model_train_op"
 
 def build_tensor_info(tensor):
     """Returns the TensorInfo of a tensor: its name, type and shape."""
+    if executing_eagerly():
+        raise RuntimeError("`build_tensor_info` is not supported in eager execution: its tensors have no names")
     info = message_class("TensorInfo")()
     if getattr(tensor, "_is_composite", False) and not isinstance(tensor, SparseTensor):
         from runnel import nest
@@ -85,6 +88,8 @@ def build_signature_def(inputs=None, outputs=None, method_name=None, defaults=No
         signature.outputs[key].CopyFrom(info)
     if method_name is not None:
         signature.method_name = method_name
+    for key, value in (defaults or {}).items():
+        signature.defaults[key].CopyFrom(make_tensor_proto(constant_value(value) if isinstance(value, Tensor) else value))
     return signature
 
 

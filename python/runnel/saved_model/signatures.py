@@ -3,6 +3,7 @@
 import collections.abc
 
 from runnel import dtypes, nest, raw_ops
+from runnel.core import framework
 from runnel.core.composite_specs import VariableSpec
 from runnel.core.protobuf import message_class
 from runnel.core.trackable import SaveType, Trackable, is_function
@@ -140,9 +141,19 @@ def _as_signature(key, function):
         return [raw_ops.Identity(x) for name in results for x in by_name[name]]
     traced = trace(wrapped, [(specs[n].dtype, specs[n].shape) for n in order], "__inference_signature_wrapper_%s" % getattr(
         function, "__name__", key), attributes=_passed_on(inside.name))
-    return Captures(traced.name, traced.captured,
+    made = Captures(traced.name, traced.captured,
                     ((), {n: TensorSpec(specs[n].shape, specs[n].dtype, n) for n in order}),
                     {n: _called(outputs[n], n) for n in results}, order, traced.dtypes)
+    made.defaults = _defaults(function, names)
+    return made
+
+
+def _defaults(function, names):
+    """Returns {name: tensor} of the last arguments of a tf.function that have tensors as defaults."""
+    if not isinstance(function, Function):
+        return {}
+    values = nest.flatten(function.function_spec.fullargspec.defaults or ())
+    return {name: value for name, value in zip(names[len(names) - len(values):], values) if isinstance(value, framework.Tensor)}
 
 
 # Attributes of a function that its signature has, too.

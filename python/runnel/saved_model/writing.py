@@ -38,6 +38,20 @@ def constant_of(tensor):
     return value
 
 
+def verify_ops(graph_def, namespace_whitelist):
+    """Raises ValueError if a graph has ops of namespaces ("Namespace>Op") that are not listed; None lists all."""
+    if namespace_whitelist is None:
+        return
+    nodes = [node.op for node in graph_def.node] + [node.op for function in graph_def.library.function for node in function.node_def]
+    bad = sorted({op for op in nodes if ">" in op and op.split(">")[0] not in namespace_whitelist})
+    if bad:
+        raise ValueError(
+            "Attempted to save ops from non-whitelisted namespaces to SavedModel: %s.\nPlease verify that these ops should be saved, since "
+            "they must be available when loading the SavedModel. If loading from Python, you must import the library defining these ops. "
+            "From C++, link the custom ops to the serving binary. Once you've confirmed this, add the following namespaces to the "
+            "`namespace_whitelist` argument in tf.saved_model.SaveOptions: %s." % (bad, {op.split(">")[0] for op in bad}))
+
+
 def safe_name(name):
     """Returns a name of an argument as one that a node may have."""
     import re
