@@ -178,7 +178,8 @@ python.framework.composite_tensor_gradient: alias.gradient_names
 python.framework.kernels
 python.framework.op_def_library: alias.util.op_library_names alias.eager_names
 python.framework.op_def_library_pybind
-python.grappler.tf_optimizer
+python.keras.saving.saving_utils: alias.for_keras.saving_utils
+python.grappler.tf_optimizer: graph.grappler
 python.module.module: core.module
 python.platform._pywrap_tf2: alias.tf2
 python.ops.math_ops: alias.gradient_names ops.math_ops

@@ -247,6 +247,12 @@ class Graph(GraphScopes, _core.Graph):
         self._seeds_given += 1
         return self._seeds_given - 1
 
+    @property
+    def _functions(self):
+        """The functions of the graph by name; `definition` is the FunctionDef of each."""
+        import types
+        return {one.signature.name: types.SimpleNamespace(name=one.signature.name, definition=one) for one in self.as_graph_def().library.function}
+
     def _is_function(self, name):
         return name in _core.functions_of(self)
 
