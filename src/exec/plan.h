@@ -119,8 +119,8 @@ typedef struct rn_task_t {
   int32_t pending;                           // tasks it waits for
 } rn_task_t;
 
-// Instructions whose work the device may record and replay; all of them in a plan with loops or
-// conditionals. See record.h.
+// Instructions whose work the device may record and replay. A plan with loops or conditionals has
+// none, or several with all instructions, of which each is recorded for other feeds. See record.h.
 typedef struct rn_segment_t {
   int32_t first_instr, instr_count;
 } rn_segment_t;

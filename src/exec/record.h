@@ -28,10 +28,11 @@ RN_MUST_USE rn_status_t rn_segment_run(rn_execution_t* execution, rn_state_t* st
 // one thread's and the last work that it issued was a replay, all of it has ended.
 RN_MUST_USE rn_status_t rn_segments_await(rn_state_t* state);
 
-// record_step.c: a plan with loops or conditionals is one segment or none. What its instructions do
-// follows from the step's feeds: those that kernels read on the host are guards, which must have
-// the same values for a replay. So the host's part of a step, such as counters, conditions and what
-// is put into TensorArrays, runs while the step is recorded, and a loop is recorded turn by turn.
+// record_step.c: a plan with loops or conditionals is recorded as a whole or not at all. What its
+// instructions do follows from the step's feeds: those that kernels read on the host are guards,
+// which must have the same values for a replay. So the host's part of a step, such as counters,
+// conditions and what is put into TensorArrays, runs while the step is recorded, and a loop is
+// recorded turn by turn.
 
 // Makes the whole plan a segment if it can be recorded.
 RN_MUST_USE rn_status_t rn_compile_whole_step(rn_compile_t* c);

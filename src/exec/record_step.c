@@ -7,6 +7,8 @@
 #define MOST_WORK 32768
 // Larger feeds and fetches are faster without the copy that a recording makes of them.
 #define MOST_COPIED ((size_t)4 << 20)
+// Recordings that a state keeps, for as many numbers of turns or decisions that take turns.
+#define MOST_RECORDINGS 4
 // Comparing larger feeds would take as long as the step.
 #define MOST_COMPARED ((size_t)64 << 10)
 
@@ -79,13 +81,14 @@ rn_status_t rn_compile_whole_step(rn_compile_t* c) {
   rn_plan_t* plan = c->plan;
   for (int32_t n = 0; n < plan->instr_count; ++n)
     if (!may_record(c, n)) return RN_OK;
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&plan->arena, &plan->segments));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, MOST_RECORDINGS, &plan->segments));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->feed_count + 1, &plan->guards));
   for (int32_t i = 0; i < plan->feed_count; ++i)
     if (plan->feed_slots[i] != RN_NO_SLOT && !may_feed(plan, plan->feed_slots[i], &plan->guards[i]))
       return RN_OK;
-  plan->segments[0] = (rn_segment_t){0, plan->instr_count};
-  plan->segment_count = 1;
+  plan->segment_count = MOST_RECORDINGS;
+  for (int32_t s = 0; s < MOST_RECORDINGS; ++s)
+    plan->segments[s] = (rn_segment_t){0, plan->instr_count};
   return RN_OK;
 }
 
@@ -185,13 +188,29 @@ static bool is_whole(const rn_run_t* run) {
   return run->plan_count == 1 && run->step->call_depth == 0 && !run->deadline_ns && !run->stats;
 }
 
+// The recording, or the notes for one, that the feeds fit; else what was not used for the longest
+// time.
+static rn_recorded_t* choose(rn_state_t* state, bool* out_known) {
+  rn_recorded_t *all = state->recorded, *chosen = &all[0];
+  *out_known = false;
+  for (int32_t i = 0; i < state->plan->segment_count; ++i) {
+    ++all[i].age;
+    if (!*out_known && all[i].age > chosen->age) chosen = &all[i];
+    if (*out_known || !all[i].may_record || !rn_recorded_takes(&all[i], state)) continue;
+    chosen = &all[i];
+    *out_known = true;
+  }
+  chosen->age = 0;
+  return chosen;
+}
+
 rn_status_t rn_whole_step_run(rn_state_t* state, rn_run_ready_t run) {
-  rn_recorded_t* recorded = &state->recorded[0];
   if (!is_whole(state->execution->run)) {
     run(state);
     return RN_OK;
   }
-  bool is_known = recorded->may_record && rn_recorded_takes(recorded, state);
+  bool is_known = false;
+  rn_recorded_t* recorded = choose(state, &is_known);
   if (is_known && recorded->recording && rn_recorded_fits(recorded, state)) {
     rn_status_t status = rn_recorded_replay(state, recorded);
     if (rn_status_code(status) != RN_CODE_ABORTED) {

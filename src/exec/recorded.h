@@ -39,7 +39,9 @@ typedef struct rn_recorded_t {
   int32_t runs;               // that were not replays
   bool is_awaited;            // this step replayed it and must await the end
   bool is_spent;              // it fits no other step
-  bool may_record;            // of a whole step: the next one may, if its feeds fit
+  // Of a whole step:
+  bool may_record;  // the next one may be recorded, if its feeds fit
+  int32_t age;      // steps since it was used
   RN_VEC(rn_recorded_slot_t) slots;
   RN_VEC(rn_recorded_variable_t) variables;
 } rn_recorded_t;

@@ -158,6 +158,31 @@ RT_TEST(record_loops, variables_that_shrink) {
   rt_end(&rt);
 }
 
+// Three numbers of turns that take turns: each has a recording of its own.
+RT_TEST(record_loops, numbers_that_take_turns) {
+  rt_t rt = rt_begin(1);
+  rn_edge_t x = rt_placeholder(&rt, "x");
+  loop_t l = {rn_Placeholder(rt.s, RN_INT32, .shape = RN_SET_SHAPE(NULL, 0)),
+              rn_const_float(rt.s, 0.75f)};
+  rn_edge_t y = loop(rt.s, &l, x);
+  int64_t before = 0;
+  for (int i = 0; i < 18; ++i) {
+    if (i == 6) before = launches();
+    const int turns = 2 + i % 3 * 2;
+    const float value = 0.1f * (float)i;
+    cr_assert_float_eq(run_turns(&rt, y, x, value, l.limit, turns), grown(value, 0.75f, turns),
+                       1e-5, "step %d", i);
+  }
+  expect_replays(before, "numbers that take turns");
+  // More numbers than there are recordings.
+  for (int i = 0; i < 60; ++i) {
+    const int turns = i * i % 7;
+    cr_assert_float_eq(run_turns(&rt, y, x, 0.5f, l.limit, turns), grown(0.5f, 0.75f, turns), 1e-5,
+                       "step %d", i);
+  }
+  rt_end(&rt);
+}
+
 static int doubled(rn_scope_t* s, rn_edge_t* out, void* arg) {
   out[0] = rn_Sin(s, rn_AddV2(s, *(rn_edge_t*)arg, *(rn_edge_t*)arg));
   return 1;
