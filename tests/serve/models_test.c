@@ -376,10 +376,10 @@ Test(models, models_that_never_load) {
       rn_models_wait(models, rn_env_system()->now_ns(NULL) + 200000000), DEADLINE_EXCEEDED,
       "1 model(s) did not become available: {{{name: c} due to error: INVALID_ARGUMENT: Could "
       "not find base path ");
-  FAILS_WITH(rn_models_load(models, RN_STR("c"), soon()), INVALID_ARGUMENT,
+  FAILS_WITH(rn_models_load(models, RN_STR("c"), NULL, soon()), INVALID_ARGUMENT,
              "Could not find base path ");
   serve_write(base, "c/first/model", RN_STR("m"));
-  FAILS_WITH(rn_models_load(models, RN_STR("c"), soon()), NOT_FOUND,
+  FAILS_WITH(rn_models_load(models, RN_STR("c"), NULL, soon()), NOT_FOUND,
              "No versions of servable c found under base path ");
   rn_models_destroy(models);
 }
@@ -460,24 +460,62 @@ Test(models, loads_and_unloads_by_request) {
   rn_models_t* models = NULL;
   OK(rn_models_create(&options, &models));
   add_version("a", 1);
-  FAILS(rn_models_load(models, RN_STR("a"), soon()), NOT_FOUND);
+  FAILS(rn_models_load(models, RN_STR("a"), NULL, soon()), NOT_FOUND);
   OK(configure(models, MODEL("a", "")));
-  OK(rn_models_load(models, RN_STR("a"), soon()));
+  OK(rn_models_load(models, RN_STR("a"), NULL, soon()));
   FINDS("a", -1, "", 1);
   FAILS(rn_models_unload(models, RN_STR("b")), NOT_FOUND);
   OK(rn_models_unload(models, RN_STR("a")));
   LACKS("a", -1, "", NOT_FOUND, "Servable not found for request: Latest(a)");
   OK(rn_models_poll(models));
   LACKS("a", -1, "", NOT_FOUND, "Servable not found for request: Latest(a)");
-  OK(rn_models_load(models, RN_STR("a"), soon()));
+  OK(rn_models_load(models, RN_STR("a"), NULL, soon()));
   FINDS("a", -1, "", 1);
   OK(rn_models_unload(models, RN_STR("a")));
   serve_write(base, "a/1/bad", RN_STR(""));
-  FAILS_WITH(rn_models_load(models, RN_STR("a"), soon()), DATA_LOSS, "is bad");
+  FAILS_WITH(rn_models_load(models, RN_STR("a"), NULL, soon()), DATA_LOSS, "is bad");
   loader.is_held = true;
-  FAILS(rn_models_load(models, RN_STR("a"), rn_env_system()->now_ns(NULL) + 20000000),
+  FAILS(rn_models_load(models, RN_STR("a"), NULL, rn_env_system()->now_ns(NULL) + 20000000),
         DEADLINE_EXCEEDED);
   loader.is_held = false;
+  rn_models_destroy(models);
+}
+
+// A load's own policy holds until the next load or configuration.
+Test(models, loads_with_a_policy) {
+  rn_models_options_t options = fake_options();
+  rn_models_t* models = NULL;
+  OK(rn_models_create(&options, &models));
+  for (int64_t number = 1; number <= 3; ++number) add_version("a", number);
+  OK(configure(models, MODEL("a", "")));
+  OK(rn_models_wait(models, soon()));
+  FINDS("a", -1, "", 3);
+  int64_t numbers[] = {1, 2};
+  rn_pb_serving_FileSystemStoragePathSourceConfig_ServableVersionPolicy_Specific_t specific = {
+      .versions = {.items = numbers, .count = 2}};
+  rn_version_policy_t policy = {
+      .policy_choice_case =
+          rn_pb_serving_FileSystemStoragePathSourceConfig_ServableVersionPolicy_specific_field,
+      .specific = &specific};
+  for (int turn = 0; turn < 2; ++turn) {
+    OK(rn_models_load(models, RN_STR("a"), &policy, soon()));
+    FINDS("a", 1, "", 1);
+    FINDS("a", -1, "", 2);
+    wait_for_state(models, "a", 3, RN_MODEL_END);
+  }
+  numbers[0] = 3, specific.versions.count = 1;
+  OK(rn_models_load(models, RN_STR("a"), &policy, soon()));
+  FINDS("a", -1, "", 3);
+  wait_for_state(models, "a", 2, RN_MODEL_END);
+  numbers[0] = 1;
+  OK(rn_models_load(models, RN_STR("a"), &policy, soon()));
+  wait_for_state(models, "a", 3, RN_MODEL_END);
+  OK(rn_models_load(models, RN_STR("a"), NULL, soon()));
+  FINDS("a", -1, "", 3);
+  OK(rn_models_load(models, RN_STR("a"), &policy, soon()));
+  OK(configure(models, MODEL("a", "")));
+  OK(rn_models_wait(models, soon()));
+  FINDS("a", -1, "", 3);
   rn_models_destroy(models);
 }
 

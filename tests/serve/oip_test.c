@@ -342,9 +342,40 @@ OIP_TEST(loads_and_unloads) {
   cr_assert_eq(http(&site, "POST", INFER, INPUTS "}", text, sizeof text), 200, "%s", text);
   cr_assert_eq(http(&site, "POST", "/v2/repository/models/none/load", "", text, sizeof text), 400);
   cr_assert(strstr(text, "failed to load 'none'"), "%s", text);
-  cr_assert_eq(http(&site, "POST", "/v2/repository/models/half/load",
-                    "{\"parameters\":{\"config\":\"{}\"}}", text, sizeof text),
-               501);
+  static const struct {
+    const char* parameters;
+    int code;
+    const char* says;
+  } rows[] = {
+      {"\"config\":\"{}\"", 200, ""},
+      {"\"config\":\"{'name':'half','version_policy':{'specific':{'versions':[1]}},'input':[{}]}\"",
+       200, ""},
+      {"\"config\":\"{'version_policy':{'all':{}},'platform':'tensorflow_savedmodel'}\"", 200, ""},
+      {"\"config\":\"{'versionPolicy':{'latest':{'numVersions':2}}}\"", 200, ""},
+      {"\"config\":\"{'version_policy':{'specific':{'versions':[7]}}}\"", 400,
+       "failed to load 'half'"},
+      {"", 200, ""},
+      {"\"config\":\"{'version_policy':{'specific':{}}}\"", 400, "needs 'versions'"},
+      {"\"config\":\"{'version_policy':{'latest':{'num_versions':0}}}\"", 400, "positive"},
+      {"\"config\":\"{'version_policy':{'latest':{},'all':{}}}\"", 400, "more than one"},
+      {"\"config\":\"{'version_policy':{'newest':{}}}\"", 400, "no 'newest'"},
+      {"\"config\":\"{'name':'other'}\"", 400, "'name' is 'half', not 'other'"},
+      {"\"config\":\"{'max_batch_size':77}\"", 400, "cannot change"},
+      {"\"config\":\"{'instance_group':[]}\"", 400, "cannot set 'instance_group'"},
+      {"\"config\":\"[\"", 400, "failed to load 'half'"},
+      {"\"file:1/x\":\"\"", 501, "not 'file:1/x'"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    char body[300], *out = body;
+    out += snprintf(body, sizeof body, "{\"parameters\":{");
+    for (const char* c = rows[i].parameters; *c; ++c) {
+      if (*c == '\'') *out++ = '\\';  // quotes within the text of the configuration
+      *out++ = *c == '\'' ? '"' : *c;
+    }
+    snprintf(out, 3, "}}");
+    int code = http(&site, "POST", "/v2/repository/models/half/load", body, text, sizeof text);
+    cr_assert(code == rows[i].code && strstr(text, rows[i].says), "%s: %d %s", body, code, text);
+  }
   site_close(&site);
 }
 

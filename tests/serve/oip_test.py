@@ -495,7 +495,17 @@ def model_control(client, triton, is_http):
     check_simple(triton.infer("simple", simple_inputs(client)))
     triton.load_model("simple")  # a loaded one, too
     fails(triton.load_model, "failed to load", "none")
-    fails(triton.load_model, "failed to load", "simple", config="{}")
+    fails(triton.load_model, "cannot set", "simple", config='{"instance_group": []}')
+    name = "half_plus_two_2_versions"
+    triton.load_model(name, config='{"version_policy": {"specific": {"versions": [123]}}}')
+    expect(triton.is_model_ready(name, "123"))
+    for _ in range(500):  # the other one is unloaded afterwards
+        if not triton.is_model_ready(name, "124"):
+            break
+        time.sleep(0.02)
+    expect(not triton.is_model_ready(name, "124"))
+    triton.load_model(name)
+    expect(triton.is_model_ready(name, "124"))
 
 
 def marks(client, triton, is_http):

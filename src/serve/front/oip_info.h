@@ -32,8 +32,17 @@ RN_MUST_USE rn_status_t rn_oip_statistics(rn_front_t* front, rn_str_t name, rn_s
 RN_MUST_USE rn_status_t rn_oip_index(rn_front_t* front, bool only_ready, rn_arena_t* arena,
                                      rn_pb_inference_RepositoryIndexResponse_t* out);
 
-// Load or unload a configured model. Both block: not on a loop's thread.
-RN_MUST_USE rn_status_t rn_oip_load(rn_front_t* front, rn_str_t name, bool has_parameters);
+// The parameters of a load.
+typedef struct rn_oip_load_t {
+  bool has_config;
+  rn_str_t config;  // JSON
+  rn_str_t other;   // the key of one that is not known; "": none
+} rn_oip_load_t;
+
+// Load or unload a configured model. Both block: not on a loop's thread. Of the configuration of a
+// load, the version policy is for the server; the rest says what the model is. Anything else is
+// INVALID_ARGUMENT.
+RN_MUST_USE rn_status_t rn_oip_load(rn_front_t* front, rn_str_t name, const rn_oip_load_t* load);
 RN_MUST_USE rn_status_t rn_oip_unload(rn_front_t* front, rn_str_t name);
 
 // PERMISSION_DENIED unless the caller, who may administrate, is on this machine.

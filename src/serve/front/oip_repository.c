@@ -1,6 +1,7 @@
 // The repository of models and the regions of shared memory, as the Open Inference Protocol shows
 // and changes them. See oip_info.h.
 #include "serve/front/oip_info.h"
+#include "serve/front/oip_load.h"
 #include "serve/front/shared_memory.h"
 
 static const char* state_of(const rn_version_info_t* info) {
@@ -69,12 +70,20 @@ static rn_status_t explain(rn_status_t status, const char* verb, rn_str_t name) 
   return better;
 }
 
-rn_status_t rn_oip_load(rn_front_t* front, rn_str_t name, bool has_parameters) {
-  if (has_parameters)
-    return rn_unimplemented(
-        "failed to load '%.*s': models are loaded from their base paths, without parameters",
-        RN_STR_ARGS(name));
-  return explain(rn_models_load(front->models, name, INT64_MAX), "load", name);
+rn_status_t rn_oip_load(rn_front_t* front, rn_str_t name, const rn_oip_load_t* load) {
+  rn_arena_t arena;
+  rn_version_policy_t* policy = NULL;
+  rn_arena_init(&arena, front->allocator);
+  rn_status_t status = RN_OK;
+  if (load->other.size)
+    status = rn_unimplemented(
+        "models are loaded from their base paths, and the only parameter is 'config', not '%.*s'",
+        RN_STR_ARGS(load->other));
+  if (rn_ok(status) && load->has_config)
+    status = rn_oip_load_policy(front, name, load->config, &arena, &policy);
+  if (rn_ok(status)) status = rn_models_load(front->models, name, policy, INT64_MAX);
+  rn_arena_clear(&arena);
+  return explain(status, "load", name);
 }
 
 rn_status_t rn_oip_unload(rn_front_t* front, rn_str_t name) {

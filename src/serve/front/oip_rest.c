@@ -113,14 +113,15 @@ typedef struct oip_change_t {
   rn_http_in_t* request;
   rn_arena_t arena;
   rn_str_t name;
-  bool loads, has_parameters;
+  bool loads;
+  rn_oip_load_t load;
 } oip_change_t;
 
 static void run_change(rn_job_t* job) {
   oip_change_t* change = RN_CONTAINER_OF(job, oip_change_t, job);
   rn_front_t* front = change->front;
   rn_http_in_t* request = change->request;
-  rn_status_t status = change->loads ? rn_oip_load(front, change->name, change->has_parameters)
+  rn_status_t status = change->loads ? rn_oip_load(front, change->name, &change->load)
                                      : rn_oip_unload(front, change->name);
   rn_arena_clear(&change->arena);
   RN_FREE(front->allocator, change);
@@ -132,14 +133,18 @@ static void run_change(rn_job_t* job) {
     rn_front_reply_error(front, request, status, 0);
 }
 
-// Whether "parameters" has any.
 static rn_status_t read_parameters(void* arg, rn_str_t key, rn_json_reader_t* json) {
-  bool* has_any = arg;
+  rn_oip_load_t* load = arg;
   if (!rn_str_is(key, "parameters")) return rn_json_skip(json);
   rn_str_t name;
   rn_status_t status = rn_json_open_object(json);
   while (rn_ok(status) && rn_json_next_member(json, &name, &status)) {
-    *has_any = true;
+    load->has_config |= rn_str_is(name, "config");
+    if (rn_str_is(name, "config")) {
+      status = rn_json_string(json, &load->config);
+      continue;
+    }
+    load->other = name;
     status = rn_json_skip(json);
   }
   return status;
@@ -147,15 +152,16 @@ static rn_status_t read_parameters(void* arg, rn_str_t key, rn_json_reader_t* js
 
 static rn_status_t start_change(oip_rest_t* rest, bool loads) {
   rn_front_t* front = rest->front;
-  bool has_parameters = false;
-  RN_RETURN_IF_ERROR(read_body(rest, &has_parameters, read_parameters));
+  rn_oip_load_t load = {0};
+  RN_RETURN_IF_ERROR(read_body(rest, &load, read_parameters));
   oip_change_t* change = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(front->allocator, &change));
-  *change = (oip_change_t){
-      .front = front, .request = rest->request, .loads = loads, .has_parameters = has_parameters};
+  *change = (oip_change_t){.front = front, .request = rest->request, .loads = loads, .load = load};
   change->job.run = run_change;
   rn_arena_init(&change->arena, front->allocator);
   rn_status_t status = rn_arena_str(&change->arena, rest->name, &change->name);
+  if (rn_ok(status)) status = rn_arena_str(&change->arena, load.config, &change->load.config);
+  if (rn_ok(status)) status = rn_arena_str(&change->arena, load.other, &change->load.other);
   if (rn_ok(status)) {
     rn_pool_submit(front->loads, &change->job);
   } else {

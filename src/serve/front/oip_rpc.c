@@ -183,7 +183,19 @@ ANSWER(cuda_register, DESC(SystemSharedMemoryStatusRequest))
 static rn_status_t load(oip_call_t* call) {
   const rn_pb_inference_RepositoryModelLoadRequest_t* request =
       REQUEST(call, RepositoryModelLoadRequest);
-  return rn_oip_load(call->front, request->model_name, request->parameters.count > 0);
+  rn_oip_load_t parameters = {0};
+  for (uint32_t i = 0; i < request->parameters.count; ++i) {
+    const rn_pb_inference_ModelRepositoryParameter_t* value = request->parameters.items[i].value;
+    bool is_config =
+        rn_str_is(request->parameters.items[i].key, "config") && value &&
+        value->parameter_choice_case == rn_pb_inference_ModelRepositoryParameter_string_param_field;
+    parameters.has_config |= is_config;
+    if (is_config)
+      parameters.config = value->string_param;
+    else
+      parameters.other = request->parameters.items[i].key;
+  }
+  return rn_oip_load(call->front, request->model_name, &parameters);
 }
 static rn_status_t unload(oip_call_t* call) {
   return rn_oip_unload(call->front, REQUEST(call, RepositoryModelUnloadRequest)->model_name);

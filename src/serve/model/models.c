@@ -226,13 +226,41 @@ static rn_status_t no_model(rn_str_t name) {
   return rn_not_found("Servable not found for request: Latest(%.*s)", RN_STR_ARGS(name));
 }
 
-rn_status_t rn_models_load(rn_models_t* models, rn_str_t name, int64_t deadline_ns) {
+// Puts the configuration of the list in force again, or a variant of it with |policy|.
+static rn_status_t set_policy_locked(rn_models_t* models, rn_managed_model_t* model,
+                                     const rn_version_policy_t* policy) {
+  rn_managed_config_t* listed = model->config->listed ? model->config->listed : model->config;
+  rn_managed_config_t* next = listed;
+  if (policy) {
+    rn_pb_serving_ModelConfig_t changed = *listed->config;
+    changed.model_version_policy = (rn_version_policy_t*)(uintptr_t)policy;
+    rn_status_t status = rn_managed_config_copy(models, &changed, &next);
+    if (!rn_ok(status)) {
+      rn_managed_config_release_locked(next);
+      return status;
+    }
+    next->listed = listed;
+  }
+  if (next == model->config) return RN_OK;
+  listed->refs++;  // of the variant, or of the model
+  rn_managed_config_release_locked(model->config);
+  model->config = next;
+  return RN_OK;
+}
+
+rn_status_t rn_models_load(rn_models_t* models, rn_str_t name, const rn_version_policy_t* policy,
+                           int64_t deadline_ns) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&models->mutex);
   rn_managed_model_t* model = rn_models_model_locked(models, name);
   if (!model || !model->is_configured) {
     rn_mutex_unlock(&models->mutex);
     return no_model(name);
+  }
+  status = set_policy_locked(models, model, policy);
+  if (!rn_ok(status)) {
+    rn_mutex_unlock(&models->mutex);
+    return status;
   }
   model->is_off = false;
   for (rn_managed_version_t* v = model->versions; v; v = v->next) rn_managed_retry_locked(v);

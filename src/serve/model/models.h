@@ -67,9 +67,12 @@ RN_MUST_USE rn_status_t rn_models_poll(rn_models_t* models);
 // another one. Both block: not on a loop's thread.
 //
 // Looks at the base path of |name| now and loads what is wanted of it, also after rn_models_unload.
-// Waits until a version is available; the error of the last try if there is none.
+// |policy| takes the place of the configured one until the next load or configuration; NULL: the
+// configured one. Waits until a version is available; the error of the last try if there is none.
 // DEADLINE_EXCEEDED at |deadline_ns|, while loading goes on.
-RN_MUST_USE rn_status_t rn_models_load(rn_models_t* models, rn_str_t name, int64_t deadline_ns);
+typedef rn_pb_serving_FileSystemStoragePathSourceConfig_ServableVersionPolicy_t rn_version_policy_t;
+RN_MUST_USE rn_status_t rn_models_load(rn_models_t* models, rn_str_t name,
+                                       const rn_version_policy_t* policy, int64_t deadline_ns);
 // Ends every version of |name|, which stays configured, but is not loaded before rn_models_load or
 // a new configuration asks for it. Waits until no version is served.
 RN_MUST_USE rn_status_t rn_models_unload(rn_models_t* models, rn_str_t name);

@@ -16,10 +16,10 @@ typedef struct reload_t {
   size_t count;
 } reload_t;
 
-// A copy of |config| by way of its bytes.
-static rn_status_t copy_config(rn_models_t* models, const rn_pb_serving_ModelConfig_t* config,
-                               rn_managed_config_t** out) {
+rn_status_t rn_managed_config_copy(rn_models_t* models, const rn_pb_serving_ModelConfig_t* config,
+                                   rn_managed_config_t** out) {
   rn_managed_config_t* copy = NULL;
+  *out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(models->allocator, &copy));
   copy->refs = 1;
   rn_arena_init(&copy->arena, models->allocator);
@@ -140,8 +140,8 @@ static rn_status_t reload_list(reload_t* reload, const rn_pb_serving_ModelConfig
   RN_RETURN_IF_ERROR(
       RN_NEW_ARRAY(models->allocator, (size_t)list->config.count + 1, &reload->items));
   for (; reload->count < list->config.count; ++reload->count)
-    RN_RETURN_IF_ERROR(copy_config(models, &list->config.items[reload->count],
-                                   &reload->items[reload->count].config));
+    RN_RETURN_IF_ERROR(rn_managed_config_copy(models, &list->config.items[reload->count],
+                                              &reload->items[reload->count].config));
   rn_mutex_lock(&models->mutex);
   rn_status_t status = put_in_force_locked(reload);
   for (size_t i = 0; rn_ok(status) && i < reload->count; ++i) {

@@ -25,6 +25,7 @@ typedef struct rn_managed_config_t {
   rn_arena_t arena;
   const rn_pb_serving_ModelConfig_t* config;
   rn_str_t platform;
+  struct rn_managed_config_t* listed;  // Retained; the list's, of which a load made this variant
 } rn_managed_config_t;
 
 typedef struct rn_managed_model_t rn_managed_model_t;
@@ -102,6 +103,13 @@ void rn_models_wake_locked(rn_models_t* models);
 // The model |name|, configured or not; NULL if there never was one.
 rn_managed_model_t* rn_models_model_locked(rn_models_t* models, rn_str_t name);
 void rn_managed_model_free(rn_models_t* models, rn_managed_model_t* model);
+
+// models_configure.c
+
+// A copy of |config| by way of its bytes; half-made on failure.
+RN_MUST_USE rn_status_t rn_managed_config_copy(rn_models_t* models,
+                                               const rn_pb_serving_ModelConfig_t* config,
+                                               rn_managed_config_t** out);
 
 // models_turn.c
 

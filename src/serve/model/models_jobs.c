@@ -33,6 +33,7 @@ static void job_done_locked(rn_models_t* models, rn_managed_version_t* version) 
 void rn_managed_config_release_locked(rn_managed_config_t* config) {
   if (!config || --config->refs) return;
   rn_allocator_t allocator = config->arena.allocator;
+  rn_managed_config_release_locked(config->listed);
   rn_arena_clear(&config->arena);
   RN_FREE(allocator, config);
 }
