@@ -8,6 +8,7 @@ type is that of its entry message) or "?N" (member of the oneof number N). ENUMS
 name, number), ...). PACKAGES: name -> package, of what is not in the package tensorflow.
 """
 
+import os
 import re
 import sys
 
@@ -162,10 +163,11 @@ def resolve(parser):
 
 def main():
     out, files = sys.argv[1], sys.argv[2:]
-    parser, packages = Parser(""), {}
+    parser, packages, members = Parser(""), {}, {}
     for file in sorted(files):
         one = Parser(open(file, encoding="utf-8").read())
         one.file()
+        members[os.path.basename(file).removesuffix(".proto")] = tuple(name for name in [*one.enums, *one.messages] if "." not in name)
         parser.messages.update(one.messages)
         parser.enums.update(one.enums)
         parser.oneofs.update(one.oneofs)
@@ -185,6 +187,9 @@ def main():
         stream.write("}\nPACKAGES = {\n")
         for name in sorted(packages):
             stream.write("    %r: %r,\n" % (name, packages[name]))
+        stream.write("}\nFILES = {\n")
+        for name in sorted(members):
+            stream.write("    %r: %r,\n" % (name, members[name]))
         stream.write("}\n")
 
 

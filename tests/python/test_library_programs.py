@@ -16,6 +16,7 @@ SCRIPTS = {
     "keras_rs": "interactions retrieval embeddings measures".split(),
     "sonnet": "perceptron convolution recurrent saved".split(),
     "spektral": "convolution attention isomorphism".split(),
+    "tensorflow_gnn": "messages trained".split(),
     "tensorflow_hub": "called layer".split(),
     "tensorflow_probability": "distributions bijectors joint hamiltonian no_u_turn surrogate minimizers integration series".split(),
     "tensorflow_recommenders": "ratings crossed tables".split(),

@@ -387,6 +387,9 @@ class _Messages(types.ModuleType):
 
     def __init__(self, path):
         super().__init__("tensorflow." + path)
+        if "google.protobuf.descriptor_pool" in sys.modules:  # for files of other packages that import this one
+            from runnel.core import message_descriptors
+            message_descriptors.add_to_pool(path.rpartition(".")[2].removesuffix("_pb2"))
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -142,3 +142,92 @@ def of(name):
 @functools.cache
 def _enum(name):
     return EnumDescriptor(name)
+
+
+# The folders of TensorFlow's files that are not in tensorflow/core/framework.
+_FOLDERS = {"example": "core/example", "feature": "core/example", "event": "core/util", "saved_tensor_slice": "core/util", "model": "core/framework"}
+_FOLDERS.update(dict.fromkeys("""cluster composite_tensor_variant config control_flow debug device_filters eager_service fingerprint graph_debug_info
+    master meta_graph named_tensor queue_runner remote_tensor_handle rewriter_config rpc_options saved_model saved_object_graph saver
+    service_config struct tensor_bundle tensorflow_server trackable_object_graph verifier_config worker""".split(), "core/protobuf"))
+
+
+def add_to_pool(leaf):
+    """Describes the messages of a file to the package protobuf, if that is in use: other files that import it are made of the description.
+
+    Their messages of these types are those of the package, not Runnel's.
+    """
+    from google.protobuf import descriptor_pb2, descriptor_pool
+    from runnel._descriptors import FILES
+    pool = descriptor_pool.Default()
+    if leaf not in FILES or _is_in(pool, leaf):
+        return
+    made = descriptor_pb2.FileDescriptorProto(name=_path(leaf), package=_package(leaf), syntax="proto3")
+    owners = {name: other for other, names in FILES.items() for name in names}
+    needed = {owners[text.split(".")[0]] for name in FILES[leaf] for text in _types_of(name)} - {leaf}
+    for other in sorted(needed):
+        add_to_pool(other)
+        made.dependency.append(_path(other))
+    for name in FILES[leaf]:
+        _describe(name, made.message_type, made.enum_type)
+    pool.AddSerializedFile(made.SerializeToString())
+
+
+def _path(leaf):
+    return "tensorflow/%s/%s.proto" % (_FOLDERS.get(leaf, "core/framework"), leaf)
+
+
+def _package(leaf):
+    from runnel._descriptors import FILES, PACKAGES
+    return PACKAGES.get(FILES[leaf][0], "tensorflow")
+
+
+def _is_in(pool, leaf):
+    from runnel._descriptors import FILES
+    try:
+        pool.FindFileByName(_path(leaf))
+    except KeyError:
+        try:
+            pool.FindMessageTypeByName(_full(FILES[leaf][0]))
+        except KeyError:
+            return False
+    return True
+
+
+def _types_of(name):
+    """Returns the names of the types of fields of a message and of those inside it."""
+    from runnel._descriptors import MESSAGES
+    inside = [one for one in MESSAGES if one == name or one.startswith(name + ".")]
+    return {text for one in inside for _, _, _, _, text in MESSAGES[one] if text}
+
+
+def _describe(name, messages, enums):
+    """Adds a message or an enumeration, with what is inside of it, to the descriptions of a file or of a message."""
+    from runnel._descriptors import ENUMS, MESSAGES, ONEOFS
+    if name in ENUMS:
+        enums.add(name=name.split(".")[-1]).value.extend([_value(key, number) for key, number in ENUMS[name]])
+        return
+    is_entry = "$" in name
+    short = name.split(".")[-1]
+    made = messages.add(name=_entry_name(short) if is_entry else short)
+    made.options.map_entry = is_entry
+    for oneof in ONEOFS.get(name, ()):
+        made.oneof_decl.add(name=oneof)
+    for field, number, kind, label, text in MESSAGES[name]:
+        row = made.field.add(name=field, number=number, type=_TYPES[kind], label=_REPEATED if label in ("*", "m") else _OPTIONAL)
+        if text:
+            head, _, last = text.rpartition(".")
+            row.type_name = "." + _full("%s.%s" % (head, _entry_name(last)) if "$" in last else text)
+        if label.startswith("?"):
+            row.oneof_index = int(label[1:])
+    for one in [*ENUMS, *MESSAGES]:
+        if one.startswith(name + ".") and "." not in one[len(name) + 1:]:
+            _describe(one, made.nested_type, made.enum_type)
+
+
+def _entry_name(text):
+    return "".join(word[:1].upper() + word[1:] for word in text.split("$")[0].split("_")) + "Entry"
+
+
+def _value(name, number):
+    from google.protobuf import descriptor_pb2
+    return descriptor_pb2.EnumValueDescriptorProto(name=name, number=number)
