@@ -183,6 +183,38 @@ RT_TEST(record_loops, numbers_that_take_turns) {
   rt_end(&rt);
 }
 
+static void add_random(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* arg) {
+  (void)arg;
+  rn_edge_t numbers = rn_RandomUniform(s, rn_const_int32_list(s, (int32_t[]){5}, 1), RN_FLOAT,
+                                       .seed = 3, .seed2 = 4);
+  next[0] = rn_AddV2(s, values[0], rn_const_int32(s, 1));
+  next[1] = rn_AddV2(s, values[1], rn_Sum(s, numbers, rn_const_int32(s, 0)));
+}
+
+// Each turn of a replayed loop draws new numbers, those that the CPU draws.
+RT_TEST(record_loops, random_numbers_go_on) {
+  rt_t rt = rt_begin(1);
+  rn_edge_t x = rt_placeholder(&rt, "x"), sums[2];
+  loop_t l = {rn_const_int32(rt.s, 4), RN_NO_EDGE};
+  for (int on_gpu = 0; on_gpu < 2; ++on_gpu) {
+    rn_scope_set_device(rt.s, on_gpu ? "/gpu:0" : "/cpu:0");
+    rn_edge_t starts[2] = {rn_const_int32(rt.s, 0), x}, ends[2];
+    rn_while(rt.s, below, add_random, &l, starts, ends, 2, .parallel_iterations = 1);
+    sums[on_gpu] = ends[1];
+  }
+  float last = 0;
+  int64_t before = 0;
+  for (int turn = 0; turn < 8; ++turn) {
+    if (turn == 3) before = launches();
+    float gpu = rt_get(&rt, sums[1], x, 1), cpu = rt_get(&rt, sums[0], x, 1);
+    cr_assert_float_eq(gpu, cpu, 1e-4, "step %d: %g and %g", turn, gpu, cpu);
+    cr_assert_neq(gpu, last);
+    last = gpu;
+  }
+  expect_replays(before, "random numbers");
+  rt_end(&rt);
+}
+
 static int doubled(rn_scope_t* s, rn_edge_t* out, void* arg) {
   out[0] = rn_Sin(s, rn_AddV2(s, *(rn_edge_t*)arg, *(rn_edge_t*)arg));
   return 1;
