@@ -385,12 +385,14 @@ INLINE void depthwise_channels(const rn_conv_t* conv, const float* x, const floa
   }
 }
 
-static void depthwise(const rn_conv_t* conv, const float* x, const float* w,
-                      const rn_conv_extra_t* extra, int64_t begin, int64_t end, float* y) {
-  int64_t depth = conv->in_depth, c = 0;
-  for (; c + F32_WIDTH <= depth; c += F32_WIDTH)
-    depthwise_channels(conv, x, w, extra, begin, end, c, 0, y);
-  if (c < depth) depthwise_channels(conv, x, w, extra, begin, end, c, depth - c, y);
+static void depthwise(const rn_conv_t* conv, const rn_conv_data_t* data,
+                      const rn_conv_extra_t* extra, const rn_conv_block_t* block) {
+  int64_t c = block->first;
+  for (; c + F32_WIDTH <= block->last; c += F32_WIDTH)
+    depthwise_channels(conv, data->x, data->w, extra, block->begin, block->end, c, 0, data->y);
+  if (c < block->last)
+    depthwise_channels(conv, data->x, data->w, extra, block->begin, block->end, c, block->last - c,
+                       data->y);
 }
 
 static void add(const float* from, int64_t step, float* to, int64_t rows, int64_t n) {

@@ -11,15 +11,14 @@
 // pieces each of a small layer, and wait for the last one.
 #define PIECE_FLOPS 1e6
 #define PIECE_FLOPS_OF_MANY 2e5
-#define MANY_THREADS 5
-#define PIECES_PER_THREAD 4
 
 rn_conv_blocks_t rn_conv_divide(int64_t rows, int64_t columns, double flops, int64_t strip,
                                 int64_t most_rows, int threads) {
   rn_conv_blocks_t out;
   int64_t strips = rn_conv_ceil_div(columns, strip);
-  int64_t enough = threads > 1 ? PIECES_PER_THREAD * threads : 1;
-  double each = threads < MANY_THREADS ? PIECE_FLOPS : PIECE_FLOPS_OF_MANY, pieces = flops / each;
+  int64_t enough = threads > 1 ? RN_CONV_PIECES_PER_THREAD * threads : 1;
+  double each = threads < RN_CONV_MANY_THREADS ? PIECE_FLOPS : PIECE_FLOPS_OF_MANY,
+         pieces = flops / each;
   int64_t wanted = pieces < 1 ? 1 : pieces < (double)enough ? (int64_t)pieces : enough;
   int64_t down = rn_conv_ceil_div(rows, most_rows);
   out.across = down < wanted ? rn_conv_least(strips, rn_conv_ceil_div(wanted, down)) : 1;
@@ -42,6 +41,17 @@ rn_conv_block_t rn_conv_block(const rn_conv_blocks_t* blocks, int64_t i, int64_t
   int64_t begin = i / blocks->across * blocks->rows, first = i % blocks->across * blocks->columns;
   return (rn_conv_block_t){begin, rn_conv_least(begin + blocks->rows, rows), first,
                            rn_conv_least(first + blocks->columns, columns)};
+}
+
+void rn_conv_for_blocks(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, const rn_conv_blocks_t* blocks,
+                        rn_pool_body_t body, void* arg) {
+  uint64_t pixels = (uint64_t)(conv->rows.out * conv->columns.out);
+  uint64_t depths = (uint64_t)conv->in_depth * 0x10001 + (uint64_t)conv->out_depth;
+  rn_pool_run(rn_ctx_pool(ctx), &(rn_pool_work_t){.count = blocks->count,
+                                                  .grain = blocks->grain,
+                                                  .body = body,
+                                                  .arg = arg,
+                                                  .kind = pixels * 0x100000001 + depths});
 }
 
 typedef struct panels_t {

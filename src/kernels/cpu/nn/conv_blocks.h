@@ -1,9 +1,13 @@
-// What the convolutions by tiles of GEMM share: blocks of the result, and packed filters. Private
-// to conv_blocks.c, conv_filter.c, conv_tiles.c and conv_winograd.c.
+// What the convolutions of our own share: blocks of the result, and packed filters. Private to
+// conv_*.c and isa/conv.c.
 #ifndef RUNNEL_KERNELS_CPU_NN_CONV_BLOCKS_H_
 #define RUNNEL_KERNELS_CPU_NN_CONV_BLOCKS_H_
 
 #include "kernels/cpu/nn/conv.h"
+
+// From this number of threads on, pieces are smaller; and the most pieces for each thread.
+#define RN_CONV_MANY_THREADS 5
+#define RN_CONV_PIECES_PER_THREAD 4
 
 // The result as a matrix, divided into blocks: one piece of work each.
 typedef struct rn_conv_blocks_t {
@@ -24,6 +28,11 @@ typedef struct rn_conv_block_t {
 } rn_conv_block_t;
 rn_conv_block_t rn_conv_block(const rn_conv_blocks_t* blocks, int64_t i, int64_t rows,
                               int64_t columns);
+
+// Calls |body| for all blocks. The loops of different layers are different loops, though they may
+// have as many blocks.
+void rn_conv_for_blocks(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, const rn_conv_blocks_t* blocks,
+                        rn_pool_body_t body, void* arg);
 
 // Fills |panels| with the packed filter.
 typedef void (*rn_conv_pack_fn_t)(rn_kernel_ctx_t* ctx, void* arg, float* panels);

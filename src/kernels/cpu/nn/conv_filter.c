@@ -164,7 +164,8 @@ rn_status_t rn_conv_filter(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_
   if (!rn_mul_i64_ok(size, job.slices - 1, &count)) return rn_out_of_memory();
   if (count) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &count}, &parts));
   job.parts = parts.data;
-  rn_pool_for(rn_ctx_pool(ctx), job.slices * job.down * job.across, 1, run_pieces, &job);
+  rn_conv_blocks_t blocks = {.count = job.slices * job.down * job.across, .grain = 1};
+  rn_conv_for_blocks(ctx, conv, &blocks, run_pieces, &job);
   if (rn_ok(job.status) && count)
     rn_pool_for(rn_ctx_pool(ctx), size, SUM_ELEMENTS, add_slices, &job);
   rn_tensor_clear(&parts);

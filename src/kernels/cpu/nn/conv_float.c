@@ -19,8 +19,11 @@
 #include "kernels/cpu/nn/conv_cut.h"
 #include "kernels/cpu/vector.h"
 
-// Products per piece of a depthwise convolution, and as many again for memory: about 8 us.
+// Products per piece of a depthwise convolution, and as many again for memory: about 8 us, but 2 us
+// for many threads. Those divide the channels, too, where the rows are too few for them.
 #define DEPTHWISE_PRODUCTS 2e5
+#define DEPTHWISE_PRODUCTS_OF_MANY 5e4
+#define DEPTHWISE_CHANNELS 64  // of a piece, at least
 // With fewer pieces than this, the gradient of a filter is not left to oneDNN.
 #define ENOUGH_PIECES 16
 
@@ -38,21 +41,46 @@ typedef struct conv_float_depthwise_t {
   const rn_conv_t* conv;
   rn_conv_data_t data;
   const rn_conv_extra_t* extra;
+  rn_conv_blocks_t blocks;  // of [rows of all images, channels]
 } conv_float_depthwise_t;
 
 static void run_rows(void* arg, int64_t begin, int64_t end) {
   const conv_float_depthwise_t* job = arg;
-  RN_ISA_PICK(rn_conv_)->depthwise(job->conv, job->data.x, job->data.w, job->extra, begin, end,
-                                   job->data.y);
+  const rn_conv_t* conv = job->conv;
+  for (int64_t i = begin; i < end; ++i) {
+    rn_conv_block_t block =
+        rn_conv_block(&job->blocks, i, conv->batch * conv->rows.out, conv->out_depth);
+    RN_ISA_PICK(rn_conv_)->depthwise(conv, &job->data, job->extra, &block);
+  }
+}
+
+static rn_conv_blocks_t divide_depthwise(const rn_conv_t* conv, int threads) {
+  const int64_t all = conv->batch * conv->rows.out, depth = conv->out_depth;
+  int64_t filter = conv->rows.filter * conv->columns.filter;
+  double row = (double)(conv->columns.out * depth) * (double)(filter + 8);
+  rn_conv_blocks_t out = {.rows = (int64_t)(DEPTHWISE_PRODUCTS / (row + 1)) + 1,
+                          .columns = depth,
+                          .across = 1,
+                          .grain = 1};
+  if (threads >= RN_CONV_MANY_THREADS && all > 0) {
+    double pieces = row * (double)all / DEPTHWISE_PRODUCTS_OF_MANY + 1;
+    int64_t most = RN_CONV_PIECES_PER_THREAD * threads;
+    int64_t wanted = pieces < (double)most ? (int64_t)pieces : most;
+    int64_t across = rn_conv_least(wanted / all, depth / DEPTHWISE_CHANNELS);
+    out.rows = rn_conv_ceil_div(all, wanted);
+    if (across > 1)
+      out.columns = rn_conv_ceil_div(depth, across * DEPTHWISE_CHANNELS) * DEPTHWISE_CHANNELS;
+    out.across = rn_conv_ceil_div(depth, out.columns);
+  }
+  out.count = rn_conv_ceil_div(all, out.rows) * out.across;
+  return out;
 }
 
 void rn_conv_depthwise(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t data,
                        const rn_conv_extra_t* extra) {
-  conv_float_depthwise_t job = {conv, data, extra};
-  int64_t filter = conv->rows.filter * conv->columns.filter;
-  double row = (double)(conv->columns.out * conv->out_depth) * (double)(filter + 8);
-  rn_pool_for(rn_ctx_pool(ctx), conv->batch * conv->rows.out,
-              (int64_t)(DEPTHWISE_PRODUCTS / (row + 1)) + 1, run_rows, &job);
+  conv_float_depthwise_t job = {conv, data, extra,
+                                divide_depthwise(conv, rn_pool_threads(rn_ctx_pool(ctx)))};
+  rn_conv_for_blocks(ctx, conv, &job.blocks, run_rows, &job);
 }
 
 typedef struct conv_float_job_t {

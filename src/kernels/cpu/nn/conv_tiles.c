@@ -138,7 +138,7 @@ rn_status_t rn_conv_tiles(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn
   RN_RETURN_IF_ERROR(rn_conv_panels(ctx, cache, extra ? extra->filter : NULL, RN_CONV_BY_TILES,
                                     count, pack, &job, &panels));
   job.panels = panels.data;
-  rn_pool_for(rn_ctx_pool(ctx), job.blocks.count, job.blocks.grain, run_blocks, &job);
+  rn_conv_for_blocks(ctx, conv, &job.blocks, run_blocks, &job);
   rn_tensor_clear(&panels);
   return job.status;
 }

@@ -196,7 +196,7 @@ rn_status_t rn_conv_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const
                                     size == 2 ? RN_CONV_BY_WINOGRAD_2 : RN_CONV_BY_WINOGRAD_4,
                                     count, pack, &job, &panels));
   job.panels = panels.data;
-  rn_pool_for(rn_ctx_pool(ctx), job.blocks.count, job.blocks.grain, run_blocks, &job);
+  rn_conv_for_blocks(ctx, conv, &job.blocks, run_blocks, &job);
   rn_tensor_clear(&panels);
   return job.status;
 }
