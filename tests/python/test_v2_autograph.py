@@ -758,3 +758,68 @@ def test_builtin_functions_as_a_feature(tf, np):
         return out.getvalue()
     feature = tf.autograph.experimental.Feature
     return shown(tf.constant([1, 2]), experimental_autograph_options=feature.BUILTIN_FUNCTIONS), "Tensor" in shown(tf.constant(3))
+
+
+@both
+def test_break_leaves_the_rest_of_an_iterator(tf, np):
+    @tf.function
+    def f(start):
+        rest = iter(range(start, 10))
+        found = tf.constant(0)
+        for x in rest:
+            if x == 3:
+                break
+            found += x
+        for x in rest:
+            found += 100 * x
+            if x == 5:
+                break
+        return found, next(rest)
+    return f(1), f(3)
+
+
+@both
+def test_conditions_of_one_element(tf, np):
+    @tf.function
+    def f(x):
+        n = tf.constant(0)
+        if x > 1:
+            n += 10
+        while tf.reshape(n < 13, [1, 1]):
+            n += 1
+        return n
+
+    def failure(f, *args):
+        try:
+            tf.function(f)(*args)
+        except (ValueError, tf.errors.InvalidArgumentError) as error:
+            return type(error).__name__, "expected to be `tf.bool`" in str(error)
+
+    def number(x):
+        if x:
+            x += 1
+        return x
+
+    def many(x):
+        while x > 0:
+            x -= 1
+        return x
+    return f(tf.constant([[2]])), f(tf.constant([0])), failure(number, tf.constant(1)), failure(many, tf.constant([1, 2]))
+
+
+@both
+def test_reports(tf, np):
+    import contextlib
+    import io
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        tf.autograph.set_verbosity(0, True)
+        tf.function(lambda x: tf.autograph.trace("traced", x.shape))(tf.constant([1, 2]))
+        tf.autograph.set_verbosity(1, True)
+
+        def f(x):
+            return x + 1
+        tf.function(f)(tf.constant(1))
+        tf.autograph.set_verbosity(0, False)
+    text = out.getvalue()
+    return "traced (2,)" in text, "Convert" in text

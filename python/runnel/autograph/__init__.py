@@ -4,5 +4,6 @@ from runnel._namespace import namespace
 
 __getattr__, __dir__, __all__ = namespace(
     __name__,
-    "autograph.conversion: do_not_convert to_code to_graph trace set_verbosity",
+    "autograph.ag_logging: set_verbosity trace",
+    "autograph.conversion: do_not_convert to_code to_graph",
     "submodules: experimental")

@@ -8,12 +8,11 @@ import sys
 import threading
 import types
 
-from runnel.autograph import flow, source
+from runnel.autograph import ag_logging, flow, source
 
 _state = threading.local()  # .depth_off: how many callers asked for no conversion
 _templates: dict = {}  # code of a function -> the converted code, or None if it cannot be converted
 _converting = threading.RLock()  # CPython 3.11 mixes up the depths of two threads that parse at the same time, and raises SystemError
-_verbosity = 0
 converted_codes: dict = {}  # converted code -> name of the function that it belongs to
 
 # Libraries whose functions run as they are: they know what they do with tensors, or have nothing to do with them.
@@ -165,10 +164,12 @@ def _template(function):
     try:
         module, name = _module(function)
     except source.NoSource as error:
-        if _verbosity or code.co_name != "<lambda>":
-            from runnel import logging
-            logging.warning("AutoGraph could not transform %r and will run it as-is.\nCause: %s", function, error)
+        if code.co_name != "<lambda>" or ag_logging.has_verbosity(1):
+            ag_logging.warning("AutoGraph could not transform %r and will run it as-is.\nCause: %s", function, error)
         return None
+    ag_logging.log(1, "Converted %r", function)
+    if ag_logging.has_verbosity(10):
+        ag_logging.log(10, "%s", ast.unparse(module))
     scope: dict = {}
     exec(compile(module, code.co_filename, "exec"), function.__globals__, scope)
     made = next(c for c in scope["ag__factory"].__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
@@ -223,17 +224,6 @@ def to_code(entity, recursive=True, experimental_optional_features=None):
     function = entity.python_function if hasattr(entity, "python_function") else entity
     function = getattr(function, "__func__", function)
     return ast.unparse(_module(getattr(function, "_ag_original", function))[0].body[0].body[-1]) + "\n"
-
-
-def set_verbosity(level, alsologtostdout=False):
-    """Sets how much the conversion reports; 0 is the least."""
-    global _verbosity
-    _verbosity = int(level)
-
-
-def trace(*args):
-    """Prints its arguments while a graph is being built."""
-    print(*args)
 
 
 def set_loop_options(parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None):

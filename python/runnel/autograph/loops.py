@@ -2,7 +2,7 @@
 
 from runnel import nest, raw_ops
 from runnel.autograph.operators import and_, if_statement
-from runnel.autograph.state import Layout, Undefined, as_flow, builds_graph, is_defined, is_flow_value, is_tensor, scratch_graph, spec_of
+from runnel.autograph.state import Layout, Undefined, as_condition, as_flow, builds_graph, is_defined, is_flow_value, is_tensor, scratch_graph, spec_of
 from runnel.core import framework, tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.ops import control_flow
@@ -35,14 +35,24 @@ def for_statement(items, test, body, read, write, names, options):
         if over is not None:
             over(items, test, body, read, write, names, options)
             return
-    for item in items:
-        wanted = True if test is None else test()
-        if is_tensor(wanted) and builds_graph():  # the loop ended for a reason that is only known when the graph runs
-            if_statement(wanted, lambda item=item: body(item), lambda: None, read, write, names)
-        elif wanted:
+    if test is None:
+        for item in items:
             body(item)
-        else:
-            break
+        return
+    rest = iter(items)
+    while True:
+        wanted = test()
+        is_known = not (is_tensor(wanted) and builds_graph())
+        if is_known and not wanted:  # before the next item is taken: another loop may go on from here
+            return
+        try:
+            item = next(rest)
+        except StopIteration:
+            return
+        if is_known:
+            body(item)
+        else:  # the loop ended for a reason that is only known when the graph runs
+            if_statement(wanted, lambda item=item: body(item), lambda: None, read, write, names)
 
 
 def _special(items):
@@ -140,7 +150,7 @@ def _build(test, body, read, write, names, options):
 
     def condition(*values):
         write(layout.fill(values))
-        return convert_to_tensor(test())
+        return as_condition(test(), "while loop")
 
     def turn(*values):
         write(layout.fill(values))

@@ -5,7 +5,7 @@ import builtins
 from runnel import nest, raw_ops
 from runnel.autograph import conversion, on_values
 from runnel.autograph.jumps import FLAGS, VALUE
-from runnel.autograph.state import Layout, Undefined, as_flow, builds_graph, is_defined, is_flow_value, is_tensor, spec_of
+from runnel.autograph.state import Layout, Undefined, as_condition, as_flow, builds_graph, is_defined, is_flow_value, is_tensor, spec_of
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.ops import control_flow
@@ -20,6 +20,7 @@ def if_statement(condition, body, orelse, read, write, names):
     if not (is_tensor(condition) and builds_graph()):
         body() if condition else orelse()
         return
+    condition = as_condition(condition, "if statement")
     before = read()
 
     def branch(block):
@@ -29,7 +30,7 @@ def if_statement(condition, body, orelse, read, write, names):
             return read()
         return build
     merge = _Merge(names)
-    merged = control_flow.build_cond(convert_to_tensor(condition), branch(body), branch(orelse), strict=True, settle=merge.settle)
+    merged = control_flow.build_cond(condition, branch(body), branch(orelse), strict=True, settle=merge.settle)
     write(merge.layout.fill(merged if merge.layout.carried else ()))
 
 
@@ -178,6 +179,8 @@ def _range(*args):
 
 def _len(value):
     import runnel
+    if value.dtype == runnel.variant:
+        return raw_ops.TensorListLength(input_handle=value)
     if value.shape.rank == 0:
         raise ValueError("len requires a non-zero rank, got the scalar %s" % value)
     known = value.shape.dims[0].value if value.shape.rank else None
@@ -185,8 +188,10 @@ def _len(value):
 
 
 def _number(dtype):
-    def run(value=0, *args):
+    def run(value=0, base=10):
         import runnel
+        if base != 10:
+            raise NotImplementedError("int of a tensor has base 10, not %r" % (base,))
         if value.dtype == runnel.string:
             return runnel.strings.to_number(value, out_type=dtype)
         return runnel.cast(value, dtype)
@@ -248,11 +253,12 @@ def _print(*values, **settings):
     def show(*arrays):
         shown = list(values)
         for i, array in zip(places, arrays):
-            shown[i] = array
+            shown[i] = array.decode(errors="replace") if isinstance(array, bytes) else array
         print(*shown, **settings)
-    runnel.numpy_function(show, [values[i] for i in places], [])
+    return runnel.numpy_function(show, [values[i] for i in places], [])
 
 
+ON_TENSORS = {builtins.print: _print, builtins.len: _len, builtins.int: _number("int32"), builtins.float: _number("float32")}
 OVERLOADS = {
     builtins.print: _on_tensors(print, _print),
     builtins.range: _on_tensors(range, _range),

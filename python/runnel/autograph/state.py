@@ -2,7 +2,7 @@
 
 import contextlib
 
-from runnel import nest
+from runnel import dtypes, nest, raw_ops
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 
@@ -43,6 +43,19 @@ def is_tensor(value):
         return True
     from runnel.ops.variables import Variable
     return isinstance(value, Variable)
+
+
+def as_condition(value, what):
+    """Returns the scalar tensor that a condition is, which may have any shape of one element. Raises ValueError if it is none."""
+    value = convert_to_tensor(value)
+    if value.dtype.base_dtype != dtypes.bool:
+        raise ValueError("condition of %s expected to be `tf.bool` scalar, got %s; to use as boolean Tensor, use `tf.cast`; to check for None, use "
+                         "`is not None`" % (what, value))
+    if value.shape.rank == 0:
+        return value
+    if value.shape.is_fully_defined() and value.shape.num_elements() != 1:
+        raise ValueError("condition of %s expected to be `tf.bool` scalar, got %s" % (what, value))
+    return raw_ops.Reshape(tensor=value, shape=convert_to_tensor([], dtype=dtypes.int32))
 
 
 def builds_graph():

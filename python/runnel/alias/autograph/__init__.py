@@ -1,0 +1,1 @@
+"""Modules behind the paths of tensorflow.python.autograph."""

@@ -1,0 +1,49 @@
+"""tensorflow.python.autograph.operators.py_builtins: Python's functions as converted functions call them."""
+
+import builtins
+
+from runnel.autograph import on_values, operators
+from runnel.core.framework import is_tensor
+
+
+def overload_of(f):
+    """Returns the function that stands for a function of Python in converted functions."""
+    return operators.OVERLOADS.get(f, f)
+
+
+abs_, enumerate_, filter_, map_, next_, range_, sorted_, zip_ = (
+    overload_of(getattr(builtins, name)) for name in ("abs", "enumerate", "filter", "map", "next", "range", "sorted", "zip"))
+
+
+def _of_tensors(builtin):
+    """Returns what stands for a function, which takes eager tensors like those of a graph."""
+    on_tensors = operators.ON_TENSORS[builtin]
+
+    def run(*args):
+        return on_tensors(*args) if args and is_tensor(args[0]) else overload_of(builtin)(*args)
+    return run
+
+
+float_, int_, _len_of_tensors = _of_tensors(float), _of_tensors(int), _of_tensors(len)
+
+
+def len_(s):
+    """Returns the length of a collection, a tensor, a tensor list, a TensorArray or a dataset."""
+    return s.size() if hasattr(s, "stack") and hasattr(s, "size") and not is_tensor(s) and hasattr(s, "write") else _len_of_tensors(s)
+
+
+def print_(*objects, **kwargs):
+    """Prints objects, the values of tensors when the graph runs. Returns the operation that prints."""
+    return operators.ON_TENSORS[print](*objects, **kwargs) if any(map(is_tensor, objects)) else print(*objects, **kwargs)
+all_ = operators._of_datasets(overload_of(all), on_values.all_of_dataset)
+any_ = operators._of_datasets(overload_of(any), on_values.any_of_dataset)
+
+
+def max_(*args, **kwargs):
+    """Returns the largest of several values, which may be scalar tensors, or of the elements of one."""
+    return on_values.max_of_tensors(*args) if any(map(is_tensor, args)) else max(*args, **kwargs)
+
+
+def min_(*args, **kwargs):
+    """Returns the smallest of several values, which may be scalar tensors, or of the elements of one."""
+    return on_values.min_of_tensors(*args) if any(map(is_tensor, args)) else min(*args, **kwargs)
