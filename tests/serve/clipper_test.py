@@ -56,9 +56,12 @@ class Server:
                 return
         raise RuntimeError("runnel serve has ended: " + said)
 
-    def post(self, path, body):
+    def get(self, path):
+        return self.post(path, None, "GET")
+
+    def post(self, path, body, method="POST"):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request("POST", path, json.dumps(body))
+        connection.request(method, path, json.dumps(body) if body is not None else None)
         reply = connection.getresponse()
         text = reply.read().decode()
         connection.close()
@@ -95,6 +98,36 @@ def wait_for(condition):
     raise AssertionError("it did not happen within half a minute")
 
 
+def check_inference(server):
+    """The Open Inference Protocol has applications, too."""
+    def infer(app, code=200, outputs=(), **more):
+        tensor = {"name": "input", "shape": [1, 1], "datatype": "FP32", "data": [20.0], **more}
+        body = {"inputs": [tensor], "outputs": [{"name": name} for name in outputs], "parameters": {"user": "bert"}}
+        got, text, headers = server.post(f"/v2/models/{app}/infer", body)
+        assert got == code, (got, text)
+        reply = json.loads(text)
+        return reply if code != 200 else {x["name"]: x["data"][0] for x in reply["outputs"]}, headers
+
+    answer, headers = infer("a")
+    assert 12 < float(answer["output"]) < 13 and answer["default"] is False and answer["missing"] == 0, answer
+    assert headers["Runnel-Marks"] is None and set(answer) == {"output", "query_id", "default", "confidence", "missing"}
+    for _ in range(2):  # the second time changes nothing
+        code, text, _ = server.post("/a/update", {"query_id": answer["query_id"], "label": 13.0})
+        assert (code, text) == (200, "Feedback received? 1"), (code, text)
+    assert server.weight("half_plus_three", "bert") > 0.5
+    assert infer("a", outputs=["confidence", "output"], shape=[1])[0].keys() == {"confidence", "output"}
+    answer, headers = infer("late", data=[21.0])  # which the cache has not
+    assert answer["output"] == "-1" and answer["default"] and headers["Runnel-Marks"] == "default", answer
+    infer("strict", 504, data=[22.0])
+    for more, says in (({"shape": [2, 1], "data": [1.0, 2.0]}, "one row"), ({"datatype": "FP64"}, "is FP32, not FP64"),
+                       ({"outputs": ["nothing"]}, "no output 'nothing'")):
+        assert says in infer("a", 400, **more)[0]["error"], says
+    assert "not found" in infer("b", 404)[0]["error"]
+    metadata = json.loads(server.get("/v2/models/a")[1])
+    assert metadata["inputs"] == [{"name": "input", "datatype": "FP32", "shape": [-1]}] and metadata["versions"] == ["1"], metadata
+    assert server.get("/v2/models/a/ready")[0] == 200 and server.get("/v2/models/b/ready")[0] == 400
+
+
 def folder_part(folder):
     state = "--state=" + os.path.join(folder, "state")
     server = Server(folder, state)
@@ -109,6 +142,7 @@ def folder_part(folder):
     server = Server(folder, state)
     again = server.weight("half_plus_three", "anna"), server.weight("half_plus_three")
     assert again == weights, (again, weights)
+    check_inference(server)
     # An objective that no model can meet.
     query, headers = server.predict("late", input=[2.0])
     assert query["default"] and query["output"] == -1 and query["missing"] == 1, query

@@ -46,7 +46,7 @@ static void call_destroy(clipper_call_t* call) {
 
 // Replies.
 
-static void put_answer(rn_strbuf_t* out, const rn_answer_t* answer) {
+void rn_clipper_put_answer(rn_strbuf_t* out, const rn_answer_t* answer) {
   if (answer->is_text && answer->is_json)
     rn_strbuf_append(out, rn_str_n(answer->text, answer->size));
   else if (answer->is_text)
@@ -59,7 +59,7 @@ static void put_answer(rn_strbuf_t* out, const rn_answer_t* answer) {
 
 static void put_row(rn_strbuf_t* out, const rn_app_query_t* query) {
   rn_strbuf_printf(out, "{\"query_id\":%lld,\"output\":", (long long)query->id);
-  put_answer(out, &query->answer);
+  rn_clipper_put_answer(out, &query->answer);
   bool is_default = query->marks & RN_MARK_DEFAULT;
   rn_strbuf_printf(out, ",\"default\":%s", is_default ? "true" : "false");
   if (is_default) {

@@ -38,6 +38,9 @@ RN_MUST_USE rn_status_t rn_clipper_read(rn_str_t text, rn_arena_t* arena, rn_all
 const char* rn_clipper_input_name(int type);
 int rn_clipper_input_type(rn_str_t name);
 
+// Appends an answer as JSON.
+void rn_clipper_put_answer(rn_strbuf_t* out, const rn_answer_t* answer);
+
 // A call of /admin/|name|: the text that answers it goes to |out|. NOT_FOUND with an empty message
 // if there is no such call.
 RN_MUST_USE rn_status_t rn_clipper_admin(rn_front_t* front, rn_str_t name, rn_str_t body,

@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "base/container.h"
+#include "serve/front/oip_app.h"
 #include "serve/front/request_log.h"
 #include "serve/front/request_trace.h"
 
@@ -109,6 +110,7 @@ static int priority_of(int64_t level) {
 rn_status_t rn_oip_infer_set(rn_oip_infer_t* infer, rn_str_t key, const rn_oip_value_t* value) {
   if (rn_str_is(key, "timeout")) return take_count(key, value, &infer->timeout_us);
   if (rn_str_is(key, "signature_name")) return take_string(key, value, &infer->predict.signature);
+  if (rn_str_is(key, "user")) return take_string(key, value, &infer->user);
   if (rn_str_is(key, "binary_data_output")) return take_bool(key, value, &infer->is_binary);
   if (!rn_str_is(key, "priority")) return RN_OK;
   int64_t level = 0;
@@ -258,6 +260,12 @@ void rn_oip_infer_run(rn_oip_infer_t* infer) {
   rn_version_t* version = NULL;
   rn_status_t status = prepare(infer);
   if (rn_ok(status)) status = rn_oip_find(infer->front, infer->model, infer->version, &version);
+  if (rn_status_code(status) == RN_CODE_NOT_FOUND &&
+      rn_oip_is_app(infer->front, infer->model, infer->version)) {
+    rn_status_free(status);
+    rn_oip_app_run(infer);
+    return;
+  }
   if (!rn_ok(status)) {
     infer->done(infer, status);
     return;

@@ -76,6 +76,7 @@ struct rn_oip_infer_t {
   bool is_local;       // may use shared memory
   bool is_binary;      // REST: of outputs that do not say
   int64_t timeout_us;  // 0: none
+  rn_str_t user;       // of an application; "": none
   const char* entry;   // "REST" or "GRPC"
   // The values and the conditions: one input value per input, |cancel|, |times.begun_ns| and
   // |deadline_ns|, which the request's timeout can only shorten.

@@ -4,6 +4,7 @@
 #include <runnel/version.h>
 
 #include "serve/front/oip.h"
+#include "serve/front/oip_app.h"
 
 // Rows of a request for a signature whose rows are independent: any number, up to this.
 #define MAX_ROWS 65536
@@ -21,7 +22,7 @@ bool rn_oip_model_is_ready(rn_front_t* front, rn_str_t name, rn_str_t version) {
   bool is_ready = rn_ok(status);
   rn_status_free(status);
   rn_version_release(found);
-  return is_ready;
+  return is_ready || rn_oip_is_app(front, name, version);
 }
 
 rn_status_t rn_oip_server_metadata(rn_arena_t* arena,
@@ -100,7 +101,12 @@ rn_status_t rn_oip_model_metadata(rn_front_t* front, rn_str_t name, rn_str_t ver
                                   rn_arena_t* arena, rn_pb_inference_ModelMetadataResponse_t* out) {
   rn_version_t* found = NULL;
   const rn_serve_signature_t* signature = NULL;
-  RN_RETURN_IF_ERROR(describe(front, name, version, &found, &signature));
+  rn_status_t missing = describe(front, name, version, &found, &signature);
+  if (rn_status_code(missing) == RN_CODE_NOT_FOUND && rn_oip_is_app(front, name, version)) {
+    rn_status_free(missing);
+    return rn_oip_app_metadata(front, name, arena, out);
+  }
+  RN_RETURN_IF_ERROR(missing);
   *out = (rn_pb_inference_ModelMetadataResponse_t){
       .name = name, .platform = platform_of(rn_version_backend(found))};
   rn_status_t status = list_versions(front, name, arena, out);

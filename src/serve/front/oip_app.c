@@ -1,0 +1,217 @@
+// See oip_app.h.
+#include "serve/front/oip_app.h"
+
+#include "serve/front/clipper.h"
+#include "serve/select/apps.h"
+#include "tensor/tstring.h"
+
+// The outputs, by name.
+#define OIP_APP_OUTPUTS(X)                                 \
+  X(OUTPUT, "output", STRING)    /* a number, or a text */ \
+  X(QUERY_ID, "query_id", INT64) /* for feedback */        \
+  X(DEFAULT, "default", BOOL)                              \
+  X(CONFIDENCE, "confidence", DOUBLE)                      \
+  X(MISSING, "missing", DOUBLE) /* share of the models without an answer */
+
+enum {
+#define OIP_APP_ENUM(id, name, type) OIP_APP_##id,
+  OIP_APP_OUTPUTS(OIP_APP_ENUM)
+#undef OIP_APP_ENUM
+      OIP_APP_COUNT
+};
+static const struct {
+  rn_str_t name;
+  rn_dtype_t dtype;
+} outputs[] = {
+#define OIP_APP_ROW(id, name, type) {{name, sizeof name - 1}, RN_##type},
+    OIP_APP_OUTPUTS(OIP_APP_ROW)
+#undef OIP_APP_ROW
+};
+
+typedef struct oip_app_t {
+  rn_app_query_t query;  // first
+  rn_app_t* app;         // Retained
+  rn_oip_infer_t* infer;
+} oip_app_t;
+
+static rn_app_t* find(const rn_front_t* front, rn_str_t name, rn_str_t version) {
+  bool may_be = front->apps && (!version.size || rn_str_is(version, "1"));
+  return may_be ? rn_apps_find(front->apps, name) : NULL;
+}
+
+bool rn_oip_is_app(const rn_front_t* front, rn_str_t name, rn_str_t version) {
+  rn_app_t* app = find(front, name, version);
+  rn_app_release(app);
+  return app != NULL;
+}
+
+rn_status_t rn_oip_app_metadata(const rn_front_t* front, rn_str_t name, rn_arena_t* arena,
+                                rn_pb_inference_ModelMetadataResponse_t* out) {
+  rn_app_t* app = find(front, name, RN_STR(""));
+  if (!app)
+    return rn_not_found("Request for unknown model: '%.*s' is not found", RN_STR_ARGS(name));
+  rn_dtype_t input = rn_app_input_dtype(app);
+  rn_app_release(app);
+  static int64_t many = -1, one = 1;
+  *out = (rn_pb_inference_ModelMetadataResponse_t){.name = name,
+                                                   .platform = RN_STR("runnel_application")};
+  RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->versions, 1));
+  out->versions.items[0] = RN_STR("1");
+  RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->inputs, 1));
+  out->inputs.items[0].name = RN_STR("input");
+  out->inputs.items[0].datatype = rn_str(rn_oip_type_name(input));
+  out->inputs.items[0].shape.items = input == RN_STRING ? &one : &many;
+  out->inputs.items[0].shape.count = 1;
+  RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->outputs, OIP_APP_COUNT));
+  for (int i = 0; i < OIP_APP_COUNT; ++i) {
+    out->outputs.items[i].name = outputs[i].name;
+    out->outputs.items[i].datatype = rn_str(rn_oip_type_name(outputs[i].dtype));
+    out->outputs.items[i].shape.items = &one;
+    out->outputs.items[i].shape.count = 1;
+  }
+  return RN_OK;
+}
+
+// Takes the only input as a row of the application's type.
+static rn_status_t take_input(oip_app_t* self) {
+  rn_predict_t* predict = &self->infer->predict;
+  rn_dtype_t wanted = rn_app_input_dtype(self->app);
+  if (predict->input_count != 1)
+    return rn_invalid_argument("an application has one input, not %d", predict->input_count);
+  rn_tensor_t* input = &predict->inputs[0].value;
+  if (input->dtype != wanted)
+    return rn_invalid_argument("the input of application '%.*s' is %s, not %s",
+                               RN_STR_ARGS(self->infer->model), rn_oip_type_name(wanted),
+                               rn_oip_type_name(input->dtype));
+  bool is_row = input->rank == 1 || (input->rank == 2 && rn_tensor_dim(input, 0) == 1);
+  if (!is_row || !input->count || (wanted == RN_STRING && input->count != 1))
+    return rn_invalid_argument("an application takes one row at a time: shape [%s] or [1,%s]",
+                               wanted == RN_STRING ? "1" : "n", wanted == RN_STRING ? "1" : "n");
+  int64_t count = input->count;
+  rn_status_t status =
+      rn_tensor_reshape(input, wanted, (rn_shape_t){1, &count}, &self->query.input);
+  rn_tensor_clear(input);
+  return status;
+}
+
+// Which outputs the request wants, in its order, in |which|; returns their number.
+static rn_status_t choose(const rn_predict_t* predict, int which[OIP_APP_COUNT], int* out_count) {
+  *out_count = predict->filter_count ? predict->filter_count : OIP_APP_COUNT;
+  for (int i = 0; i < OIP_APP_COUNT; ++i) which[i] = i;
+  if (predict->filter_count > OIP_APP_COUNT)
+    return rn_invalid_argument("an application has %d outputs", OIP_APP_COUNT);
+  for (int i = 0; i < predict->filter_count; ++i) {
+    for (which[i] = 0; which[i] < OIP_APP_COUNT; ++which[i])
+      if (rn_str_eq(outputs[which[i]].name, predict->filter[i])) break;
+    if (which[i] == OIP_APP_COUNT)
+      return rn_invalid_argument("an application has no output '%.*s'",
+                                 RN_STR_ARGS(predict->filter[i]));
+  }
+  return RN_OK;
+}
+
+static rn_status_t put_answer(const rn_app_query_t* query, rn_allocator_t allocator,
+                              rn_tensor_t* out) {
+  const rn_answer_t* answer = &query->answer;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, allocator);
+  if (answer->is_text)
+    rn_strbuf_append_n(&text, answer->text, answer->size);
+  else
+    rn_clipper_put_answer(&text, answer);
+  rn_status_t status = rn_strbuf_status(&text);
+  if (rn_ok(status) && !rn_tstring_assign(RN_DATA(out, rn_tstring_t), text.data, text.size))
+    status = rn_out_of_memory();
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+static rn_status_t fill(const rn_app_query_t* query, int which, rn_allocator_t allocator,
+                        rn_tensor_t* out) {
+  static const int64_t one = 1;
+  RN_RETURN_IF_ERROR(rn_tensor_create(allocator, outputs[which].dtype, (rn_shape_t){1, &one}, out));
+  switch (which) {
+    case OIP_APP_OUTPUT:
+      return put_answer(query, allocator, out);
+    case OIP_APP_QUERY_ID:
+      *RN_DATA(out, int64_t) = query->id;
+      break;
+    case OIP_APP_DEFAULT:
+      *RN_DATA(out, bool) = (query->marks & RN_MARK_DEFAULT) != 0;
+      break;
+    case OIP_APP_CONFIDENCE:
+      *RN_DATA(out, double) = query->confidence;
+      break;
+    default:
+      *RN_DATA(out, double) = query->asked ? (double)query->missing / query->asked : 0;
+  }
+  return RN_OK;
+}
+
+static rn_status_t answer(const oip_app_t* self) {
+  rn_predict_t* predict = &self->infer->predict;
+  int which[OIP_APP_COUNT], count;
+  RN_RETURN_IF_ERROR(choose(predict, which, &count));
+  RN_RETURN_IF_ERROR(rn_alloc_array(predict->allocator, (size_t)count, sizeof *predict->outputs,
+                                    (void**)&predict->outputs));
+  predict->output_count = count;
+  for (int i = 0; i < count; ++i) {
+    predict->outputs[i].name = outputs[which[i]].name;
+    RN_RETURN_IF_ERROR(
+        fill(&self->query, which[i], predict->allocator, &predict->outputs[i].value));
+  }
+  return RN_OK;
+}
+
+// Ends the inference and frees |self|.
+static void end(oip_app_t* self, rn_status_t status) {
+  rn_predict_t* predict = &self->infer->predict;
+  rn_allocator_t allocator = self->infer->front->allocator;
+  int64_t begun_ns = predict->times.begun_ns;
+  predict->times = self->query.times;
+  predict->times.begun_ns = begun_ns;
+  predict->marks = self->query.marks;
+  predict->rows = 1;
+  if (rn_ok(status)) status = answer(self);
+  rn_app_query_clear(&self->query);
+  rn_app_release(self->app);
+  RN_FREE(allocator, self);
+  predict->done(predict, status);
+}
+
+static void on_answered(rn_app_query_t* query, rn_status_t status) {
+  end((oip_app_t*)query, status);
+}
+
+void rn_oip_app_run(rn_oip_infer_t* infer) {
+  rn_front_t* front = infer->front;
+  rn_predict_t* predict = &infer->predict;
+  rn_app_t* app = find(front, infer->model, infer->version);
+  oip_app_t* self = NULL;
+  rn_status_t status = app ? RN_NEW(front->allocator, &self)
+                           : rn_not_found("Request for unknown model: '%.*s' is not found",
+                                          RN_STR_ARGS(infer->model));
+  if (!rn_ok(status)) {  // it was removed meanwhile
+    rn_app_release(app);
+    predict->done(predict, status);
+    return;
+  }
+  infer->is_found = true;
+  infer->number = 1;
+  self->app = app;
+  self->infer = infer;
+  self->query =
+      (rn_app_query_t){.user = infer->user,
+                       .begun_ns = predict->times.begun_ns,
+                       .deadline_ns = predict->deadline_ns == INT64_MAX ? 0 : predict->deadline_ns,
+                       .cancel = predict->cancel,
+                       .done = on_answered,
+                       .allocator = front->allocator};
+  int which[OIP_APP_COUNT], count;
+  status = choose(predict, which, &count);
+  if (rn_ok(status)) status = take_input(self);
+  if (rn_ok(status))
+    rn_app_predict(front->apps, app, &self->query);
+  else
+    end(self, status);
+}
