@@ -1,5 +1,5 @@
-// Tensor lists of a GPU, emulated here, that a client fetches: they are in host memory, and outlive
-// the session.
+// Tensor lists and CSR matrices of a GPU, emulated here, that a client fetches: they are in host
+// memory, and outlive the session.
 #include <math.h>
 
 #include "util.h"
@@ -66,4 +66,32 @@ RT_TEST(gpu_lists, nested) {
   check_list(&pop.out[0], values, 3);
   rt_clear(&pop);
   rt_end(&other);
+}
+
+// CSR matrices of a GPU: a sum is computed by the host, and a client may fetch them, too.
+RT_TEST(gpu_csr, sums_and_fetches) {
+  const int64_t dims[2] = {2, 3}, places[2] = {3, 2}, indices[6] = {0, 0, 1, 0, 1, 2};
+  const float values[6] = {1, 9, 9, 2, 9, 3}, wanted[6] = {2, 0, 0, 4, 0, 6};
+  rt_t rt = rt_begin(1);
+  rt_step_t step = {0}, next = {0};
+  rn_scope_set_device(rt.s, "/gpu:0");
+  rn_edge_t dense = rn_const(rt.s, RN_FLOAT, dims, 2, values), both[2];
+  for (int i = 0; i < 2; ++i)
+    both[i] = rn_DenseToCSRSparseMatrix(rt.s, dense, rn_const(rt.s, RN_INT64, places, 2, indices));
+  rn_edge_t sum = rn_AddN(rt.s, both, 2);
+  rt_fetch(&step, rn_CSRSparseMatrixToDense(rt.s, sum, RN_FLOAT));
+  rt_fetch(&step, both[0]);
+  OK(rt_run(&rt, &step));
+  rt_end(&rt);
+  for (int i = 0; i < 6; ++i) cr_assert_eq(RN_DATA(&step.out[0], float)[i], wanted[i]);
+  rt = rt_begin(1);
+  rt.options.gpu.max_count = 0;
+  rn_edge_t fed = rn_Placeholder(rt.s, RN_VARIANT);
+  rt_feed(&next, fed, &step.out[1]);
+  rt_fetch(&next, rn_CSRSparseMatrixToDense(rt.s, fed, RN_FLOAT));
+  OK(rt_run(&rt, &next));
+  for (int i = 0; i < 6; ++i) cr_assert_eq(RN_DATA(&next.out[0], float)[i], wanted[i] / 2);
+  rt_clear(&next);
+  rt_clear(&step);
+  rt_end(&rt);
 }

@@ -65,7 +65,8 @@ rn_status_t rn_csr_row_init(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t widt
   const rn_dtype_t types[3] = {dtype, RN_INT32, RN_INT64};
   *row = (rn_csr_row_t){0};
   for (int i = 0; i < 3; ++i) {
-    rn_status_t status = rn_temp(ctx, types[i], (rn_shape_t){1, &width}, &row->memory[i]);
+    rn_status_t status = rn_tensor_create(ctx->kernel->host_memory, types[i],
+                                          (rn_shape_t){1, &width}, &row->memory[i]);
     if (!rn_ok(status)) {
       rn_csr_row_clear(row);
       return status;
