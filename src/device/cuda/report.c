@@ -16,6 +16,7 @@ static const struct {
     {"convolutions", {RN_CUDNN_FILES}},
     {"Fourier transforms", {RN_CUFFT_FILES}},
     {"factors of matrices", {RN_CUSOLVER_FILES}},
+    {"products of CSR matrices", {RN_CUSPARSE_FILES}},
     {"traces", {RN_CUPTI_FILES}},
 };
 

@@ -12,6 +12,11 @@ bool rn_cuda_allows_tf32(const rn_kernel_ctx_t* ctx) {
   return !text || strcmp(text, "0") != 0;
 }
 
+bool rn_cuda_is_on(const char* name) {
+  const char* value = getenv(name);
+  return value && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0);
+}
+
 rn_status_t rn_cuda_issue(rn_cuda_card_t* card, CUfunction function, rn_cuda_grid_t grid,
                           const void* args, size_t args_size) {
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void*)args, CU_LAUNCH_PARAM_BUFFER_SIZE,

@@ -26,6 +26,8 @@ static inline rn_cuda_card_t* rn_cuda_card(const rn_kernel_ctx_t* ctx) {
 
 // Whether products of floats may be computed in TF32, as they are unless NVIDIA_TF32_OVERRIDE=0.
 bool rn_cuda_allows_tf32(const rn_kernel_ctx_t* ctx);
+// Whether the environment variable |name| is 1 or true.
+bool rn_cuda_is_on(const char* name);
 
 // Issues the kernel |name| = "folder/file/function" with the struct |args|.
 RN_MUST_USE rn_status_t rn_cuda_launch(const rn_kernel_ctx_t* ctx, const char* name,

@@ -8,6 +8,7 @@
 
 #include "emulated_image.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/libs/data_types.h"
 
 // After the types of its members:
 #include "cusolver_args.h"

@@ -44,4 +44,12 @@ RN_MUST_USE rn_status_t rn_csr_matmul_output(rn_kernel_ctx_t* ctx, int64_t heigh
                                              const rn_tensor_t* b, int64_t* out_n,
                                              rn_tensor_t** out);
 
+// SparseMatrixSparseMatMul.
+RN_MUST_USE rn_status_t rn_csr_sparse_init(const rn_kernel_init_t* init, void* state);
+RN_MUST_USE rn_status_t rn_csr_check_sparse(const rn_csr_product_t* s, const rn_csr_t* a,
+                                            const rn_csr_t* b);
+// Makes output 0 the product of matrices in the host's memory.
+RN_MUST_USE rn_status_t rn_csr_multiply_sparse(rn_kernel_ctx_t* ctx, const rn_csr_t* a,
+                                               const rn_csr_t* b);
+
 #endif  // RUNNEL_KERNELS_CPU_SPARSE_CSR_CHECKS_H_

@@ -203,7 +203,7 @@ static void fill_entries(sparse_job_t* job) {
   }
 }
 
-static rn_status_t multiply_sparse(rn_kernel_ctx_t* ctx, const rn_csr_t* a, const rn_csr_t* b) {
+rn_status_t rn_csr_multiply_sparse(rn_kernel_ctx_t* ctx, const rn_csr_t* a, const rn_csr_t* b) {
   sparse_job_t job = {.fns = rn_csr_fns(a->dtype), .a = a, .b = b};
   const int64_t shape[3] = {a->count, a->height, b->width};
   RN_RETURN_IF_ERROR(
@@ -217,7 +217,7 @@ static rn_status_t multiply_sparse(rn_kernel_ctx_t* ctx, const rn_csr_t* a, cons
   return rn_csr_finish(ctx, &job.parts, status);
 }
 
-static rn_status_t check_sparse(const rn_csr_product_t* s, const rn_csr_t* a, const rn_csr_t* b) {
+rn_status_t rn_csr_check_sparse(const rn_csr_product_t* s, const rn_csr_t* a, const rn_csr_t* b) {
   const rn_csr_t* both[] = {a, b};
   for (int i = 0; i < 2; ++i)
     if (both[i]->dtype != s->dtype)
@@ -243,18 +243,18 @@ static rn_status_t sparse_compute(rn_kernel_ctx_t* ctx) {
   const rn_csr_product_t* s = ctx->state;
   rn_csr_t *in[2] = {0}, *a = NULL, *b = NULL;
   for (int i = 0; i < 2; ++i) RN_RETURN_IF_ERROR(rn_csr_in(ctx, i, &in[i]));
-  RN_RETURN_IF_ERROR(check_sparse(s, in[0], in[1]));
+  RN_RETURN_IF_ERROR(rn_csr_check_sparse(s, in[0], in[1]));
   RN_RETURN_IF_ERROR(rn_csr_oriented(ctx, in[0], s->transpose_a, s->conjugate_a, &a));
   rn_status_t status = rn_csr_oriented(ctx, in[1], s->transpose_b, s->conjugate_b, &b);
   if (rn_ok(status)) {
-    status = multiply_sparse(ctx, a, b);
+    status = rn_csr_multiply_sparse(ctx, a, b);
     rn_object_release(&b->object);
   }
   rn_object_release(&a->object);
   return status;
 }
 
-static rn_status_t sparse_init(const rn_kernel_init_t* init, void* state) {
+rn_status_t rn_csr_sparse_init(const rn_kernel_init_t* init, void* state) {
   RN_RETURN_IF_ERROR(product_init(init, state));
   ((rn_csr_product_t*)state)->dtype = rn_init_type(init, "type");
   return RN_OK;
@@ -269,6 +269,6 @@ static rn_status_t sparse_init(const rn_kernel_init_t* init, void* state) {
 
 static const rn_kernel_def_t rows[] = {
     ROW("SparseMatrixMatMul", "T", rn_csr_matmul_init, matmul_compute),
-    ROW("SparseMatrixSparseMatMul", "type", sparse_init, sparse_compute),
+    ROW("SparseMatrixSparseMatMul", "type", rn_csr_sparse_init, sparse_compute),
 };
 RN_KERNEL_FAMILY(cpu_csr_matmul, rows);

@@ -4,6 +4,7 @@
 #define RUNNEL_KERNELS_CUDA_LIBS_CUBLASLT_API_H_
 
 #include "device/cuda/driver_api.h"
+#include "kernels/cuda/libs/data_types.h"
 
 typedef int cublasStatus_t;
 typedef struct cublasLtContext* cublasLtHandle_t;
@@ -35,15 +36,6 @@ enum {
   CUBLAS_COMPUTE_64F = 70,
   CUBLAS_COMPUTE_32I = 72,
   CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
-
-  CUDA_R_32F = 0,
-  CUDA_R_64F = 1,
-  CUDA_R_16F = 2,
-  CUDA_R_8I = 3,
-  CUDA_C_32F = 4,
-  CUDA_C_64F = 5,
-  CUDA_R_32I = 10,
-  CUDA_R_16BF = 14,
 
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6,

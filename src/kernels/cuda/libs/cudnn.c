@@ -5,11 +5,6 @@
 
 #define MAJOR 9  // whose interface this is; a version is 10000 times its major, and so on
 
-static bool is_on(const char* name) {
-  const char* value = getenv(name);
-  return value && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0);
-}
-
 static rn_status_t open_library(rn_cuda_card_t* card, rn_cudnn_t* cudnn) {
   static const char* const files[] = {RN_CUDNN_FILES};
   static const char* const names[] = {RN_CUDNN_CALLS(RN_CUDA_NAME)};
@@ -30,7 +25,8 @@ static rn_status_t create(rn_cuda_card_t* card, void** out) {
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &cudnn));
   const char* tf32 = getenv("NVIDIA_TF32_OVERRIDE");
   cudnn->allows_tf32 = !tf32 || strcmp(tf32, "0") != 0;
-  cudnn->is_deterministic = is_on("TF_DETERMINISTIC_OPS") || is_on("TF_CUDNN_DETERMINISTIC");
+  cudnn->is_deterministic =
+      rn_cuda_is_on("TF_DETERMINISTIC_OPS") || rn_cuda_is_on("TF_CUDNN_DETERMINISTIC");
   rn_mutex_init(&cudnn->mutex);
   rn_map_init(&cudnn->plans, rn_allocator_system());
   cudnn->missing = open_library(card, cudnn);

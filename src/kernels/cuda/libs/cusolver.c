@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "device/cuda/recording.h"
 #include "kernels/cuda/libs/cusolver_api.h"
+#include "kernels/cuda/libs/data_types.h"
 
 typedef struct cusolver_table_t {
   void* library;
@@ -79,12 +80,6 @@ rn_status_t rn_cusolver_get(const rn_kernel_ctx_t* ctx, rn_cusolver_t** out) {
   return RN_OK;
 }
 
-static int type_of(rn_dtype_t dtype) {
-  return dtype == RN_FLOAT       ? CUDA_R_32F
-         : dtype == RN_DOUBLE    ? CUDA_R_64F
-         : dtype == RN_COMPLEX64 ? CUDA_C_32F
-                                 : CUDA_C_64F;
-}
 static int real_type_of(rn_dtype_t dtype) {
   return dtype == RN_FLOAT || dtype == RN_COMPLEX64 ? CUDA_R_32F : CUDA_R_64F;
 }
@@ -149,26 +144,26 @@ static rn_status_t end(const rn_cusolver_call_t* call, rn_status_t status, works
 #define ISSUE(call, function, ...) ISSUE_WITH(call, function, ARGS(__VA_ARGS__), )
 
 rn_status_t rn_cusolver_factor_positive(const rn_cusolver_call_t* call, int64_t n, void* a) {
-  const int type = type_of(call->dtype);
+  const int type = rn_cuda_data_type(call->dtype);
   ISSUE(call, cusolverDnXpotrf, CUBLAS_FILL_MODE_UPPER, n, type, a, n, type);
 }
 
 rn_status_t rn_cusolver_reflect(const rn_cusolver_call_t* call, int64_t m, int64_t n, void* a,
                                 void* tau) {
-  const int type = type_of(call->dtype);
+  const int type = rn_cuda_data_type(call->dtype);
   ISSUE(call, cusolverDnXgeqrf, m, n, type, a, m, type, tau, type);
 }
 
 rn_status_t rn_cusolver_eigen(const rn_cusolver_call_t* call, bool wants_vectors, int64_t n,
                               void* a, void* values) {
-  const int type = type_of(call->dtype), real = real_type_of(call->dtype);
+  const int type = rn_cuda_data_type(call->dtype), real = real_type_of(call->dtype);
   const int mode = wants_vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   ISSUE(call, cusolverDnXsyevd, mode, CUBLAS_FILL_MODE_UPPER, n, type, a, n, real, values, type);
 }
 
 rn_status_t rn_cusolver_singular(const rn_cusolver_call_t* call, bool is_full, int64_t m, int64_t n,
                                  void* a, void* s, void* u, void* v) {
-  const int type = type_of(call->dtype), real = real_type_of(call->dtype);
+  const int type = rn_cuda_data_type(call->dtype), real = real_type_of(call->dtype);
   const int mode = u ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   double shift = 0;  // of singular values, for the matrix to be regular
   ISSUE_WITH(call, cusolverDnXgesvdp,
@@ -178,7 +173,7 @@ rn_status_t rn_cusolver_singular(const rn_cusolver_call_t* call, bool is_full, i
 
 rn_status_t rn_cusolver_factor(const rn_cusolver_call_t* call, int64_t n, void* a,
                                int64_t* pivots) {
-  const int type = type_of(call->dtype);
+  const int type = rn_cuda_data_type(call->dtype);
   rn_cusolver_t* solver = call->solver;
   workspaces_t spaces = {0};
   RN_RETURN_IF_ERROR(begin(call));

@@ -13,12 +13,6 @@ enum {
   CUSOLVER_STATUS_SUCCESS = 0,
   CUSOLVER_STATUS_ALLOC_FAILED = 2,
 
-  // cudaDataType
-  CUDA_R_32F = 0,
-  CUDA_R_64F = 1,
-  CUDA_C_32F = 4,
-  CUDA_C_64F = 5,
-
   CUBLAS_FILL_MODE_UPPER = 1,  // cublasFillMode_t
 
   // cusolverEigMode_t

@@ -5,6 +5,7 @@
 #include "kernels/cpu/sparse/sparse.h"
 #include "kernels/cpu/sparse/tensor.h"
 #include "kernels/cuda/array/scan.h"
+#include "kernels/cuda/libs/cusparse.h"
 #include "kernels/cuda/sparse/csr_args.h"
 #include "kernels/cuda/state/rows.h"
 
@@ -27,29 +28,41 @@ static void clear_new(new_csr_t* made) {
   rn_tensor_clear(&made->info);
 }
 
-static rn_status_t allocate(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, new_csr_t* out) {
-  rn_tensor_t* part = out->parts.part;
-  const int64_t reports = out->count + 1;
-  rn_tensor_clear(&part[RN_CSR_ROWS]);
-  RN_RETURN_IF_ERROR(vector(ctx, RN_INT32, out->count * (out->height + 1), &part[RN_CSR_ROWS]));
-  RN_RETURN_IF_ERROR(vector(ctx, RN_INT32, out->entries, &part[RN_CSR_COLUMNS]));
-  RN_RETURN_IF_ERROR(vector(ctx, dtype, out->entries, &part[RN_CSR_VALUES]));
-  RN_RETURN_IF_ERROR(vector(ctx, RN_INT32, reports, &out->starts));
-  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &reports}, &out->info));
-  RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, &out->info));
-  return rn_cuda_zero(ctx, &part[RN_CSR_ROWS]);
+static rn_status_t allocate_rows(rn_kernel_ctx_t* ctx, new_csr_t* out) {
+  rn_tensor_t* rows = &out->parts.part[RN_CSR_ROWS];
+  rn_tensor_clear(rows);
+  RN_RETURN_IF_ERROR(vector(ctx, RN_INT32, out->count * (out->height + 1), rows));
+  return rn_cuda_zero(ctx, rows);
 }
 
-// Begins a matrix of |shape| with |entries|; row pointers are zeros. The caller clears it.
-static rn_status_t begin(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int rank, const int64_t* shape,
-                         int64_t entries, new_csr_t* out) {
-  *out = (new_csr_t){.entries = entries};
+static rn_status_t allocate_entries(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t entries,
+                                    new_csr_t* out) {
+  if (entries > INT32_MAX)
+    return rn_invalid_argument("CSR matrices of %lld entries", (long long)entries);
+  out->entries = entries;
+  RN_RETURN_IF_ERROR(vector(ctx, RN_INT32, out->count + 1, &out->starts));
+  RN_RETURN_IF_ERROR(vector(ctx, RN_INT32, entries, &out->parts.part[RN_CSR_COLUMNS]));
+  return vector(ctx, dtype, entries, &out->parts.part[RN_CSR_VALUES]);
+}
+
+// Begins a matrix of |shape|; row pointers are zeros. The caller clears it.
+static rn_status_t begin_rows(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int rank,
+                              const int64_t* shape, new_csr_t* out) {
+  *out = (new_csr_t){.entries = 0};
   RN_RETURN_IF_ERROR(rn_csr_parts_init(ctx, dtype, rank, shape, -1, &out->parts));
   out->count = rank == 3 ? shape[0] : 1;
   out->height = shape[rank - 2];
-  if (entries > INT32_MAX)
-    return rn_invalid_argument("CSR matrices of %lld entries", (long long)entries);
-  return allocate(ctx, dtype, out);
+  return allocate_rows(ctx, out);
+}
+
+// The same with |entries|, and room for a report.
+static rn_status_t begin(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int rank, const int64_t* shape,
+                         int64_t entries, new_csr_t* out) {
+  RN_RETURN_IF_ERROR(begin_rows(ctx, dtype, rank, shape, out));
+  RN_RETURN_IF_ERROR(allocate_entries(ctx, dtype, entries, out));
+  const int64_t reports = out->count + 1;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &reports}, &out->info));
+  return rn_cuda_zero(ctx, &out->info);
 }
 
 // Turns the counts of rows into pointers.
@@ -91,12 +104,19 @@ static rn_status_t explain(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
   return rn_ok(status) ? rn_internal("The GPU found an index that is out of bounds") : status;
 }
 
-// Reads the report and makes output 0. |dense| and |indices| are as for |explain|, or NULL.
-static rn_status_t finish(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
-                          const rn_tensor_t* indices, new_csr_t* made) {
+// Makes the matrix, whose host part says where the entries of a batch begin.
+static rn_status_t finish_batch(rn_kernel_ctx_t* ctx, new_csr_t* made, rn_csr_t** out) {
+  RN_RETURN_IF_ERROR(rn_cuda_write(ctx, made->parts.part[RN_CSR_BATCH].data,
+                                   rn_tensor_bytes(&made->starts), made->starts.data));
+  return rn_csr_create_on(ctx->kernel->allocator, ctx->kernel->device, made->parts.part,
+                          &made->starts, out);
+}
+
+// Reads the report and makes the matrix. |dense| and |indices| are as for |explain|, or NULL.
+static rn_status_t finish_matrix(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
+                                 const rn_tensor_t* indices, new_csr_t* made, rn_csr_t** out) {
   int32_t* batch = made->parts.part[RN_CSR_BATCH].data;
   rn_tensor_t report = {0};
-  rn_csr_t* csr = NULL;
   RN_RETURN_IF_ERROR(sum_rows(ctx, made));
   RN_RETURN_IF_ERROR(
       rn_tensor_create(ctx->kernel->host_memory, RN_INT32, rn_tensor_shape(&made->info), &report));
@@ -104,12 +124,15 @@ static rn_status_t finish(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
   const int32_t* read = report.data;
   if (rn_ok(status) && read[0]) status = explain(ctx, dense, indices);
   for (int64_t b = 0; rn_ok(status) && b < made->count; ++b) batch[b + 1] = batch[b] + read[b + 1];
-  if (rn_ok(status))
-    status = rn_cuda_write(ctx, batch, rn_tensor_bytes(&made->starts), made->starts.data);
   rn_tensor_clear(&report);
-  RN_RETURN_IF_ERROR(status);
-  RN_RETURN_IF_ERROR(rn_csr_create_on(ctx->kernel->allocator, ctx->kernel->device, made->parts.part,
-                                      &made->starts, &csr));
+  return rn_ok(status) ? finish_batch(ctx, made, out) : status;
+}
+
+// The same as output 0.
+static rn_status_t finish(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
+                          const rn_tensor_t* indices, new_csr_t* made) {
+  rn_csr_t* csr = NULL;
+  RN_RETURN_IF_ERROR(finish_matrix(ctx, dense, indices, made, &csr));
   return rn_csr_output(ctx, 0, csr);
 }
 
@@ -309,13 +332,51 @@ static void set_steps(int64_t rows, int64_t columns, bool turned, i64 steps[3]) 
   steps[2] = turned ? rows : 1;
 }
 
-static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_cuda_csr_matrices* a) {
+// Matrix |b| of |all|, which |batch| cuts.
+static rn_cusparse_matrix_t matrix_at(rn_dtype_t dtype, const rn_cuda_csr_matrices* all,
+                                      const int32_t* batch, int64_t b) {
+  return (rn_cusparse_matrix_t){
+      .dtype = dtype,
+      .height = all->height,
+      .width = all->width,
+      .entries = batch[b + 1] - batch[b],
+      .rows = all->rows + b * (all->height + 1),
+      .columns = all->columns + batch[b],
+      .values = (const char*)all->values + (size_t)batch[b] * rn_dtype_size(dtype)};
+}
+
+// Of plain matrices by rows.
+static rn_status_t multiply_by_library(rn_kernel_ctx_t* ctx, rn_cusparse_t* sparse,
+                                       const rn_cuda_csr_matrices* a, const int32_t* batch,
+                                       int64_t n, rn_tensor_t* out) {
+  const rn_tensor_t* b = rn_in(ctx, 1);
+  RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, out));
+  for (int64_t i = 0; i < a->count; ++i) {
+    const rn_cusparse_matrix_t left = matrix_at(b->dtype, a, batch, i);
+    if (left.entries)
+      RN_RETURN_IF_ERROR(rn_cusparse_multiply(ctx, sparse, &left, rn_element(b, i * a->width * n),
+                                              n, rn_element(out, i * a->height * n)));
+  }
+  return RN_OK;
+}
+
+static rn_status_t find_library(rn_kernel_ctx_t* ctx, rn_cusparse_t** out) {
+  *out = NULL;
+  return rn_cuda_is_on("TF_DETERMINISTIC_OPS") ? RN_OK : rn_cusparse_get(ctx, out);
+}
+
+static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_cuda_csr_matrices* a,
+                            const int32_t* batch) {
   const rn_csr_product_t* s = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 1);
   rn_tensor_t* out = NULL;
   int64_t n = 0;
   RN_RETURN_IF_ERROR(rn_csr_matmul_output(ctx, a->height, b, &n, &out));
   if (out->count == 0) return RN_OK;
+  rn_cusparse_t* sparse = NULL;
+  if (!s->transpose_b && !s->transpose_output && !s->conjugate_output)
+    RN_RETURN_IF_ERROR(find_library(ctx, &sparse));
+  if (sparse) return multiply_by_library(ctx, sparse, a, batch, n, out);
   rn_cuda_csr_matmul_args args = {.a = *a,
                                   .b = b->data,
                                   .out = out->data,
@@ -342,7 +403,7 @@ static rn_status_t multiply_transposed(rn_kernel_ctx_t* ctx, const rn_csr_t* in)
                                        .count = in->count,
                                        .height = in->width,
                                        .width = in->height};
-  if (rn_ok(status)) status = multiply(ctx, &turned);
+  if (rn_ok(status)) status = multiply(ctx, &turned, in->part[RN_CSR_BATCH].data);
   clear_new(&made);
   return status;
 }
@@ -354,7 +415,95 @@ static rn_status_t matmul(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_csr_check_matmul(s, in, rn_in(ctx, 1)));
   if (s->transpose_a) return multiply_transposed(ctx, in);
   const rn_cuda_csr_matrices a = matrices_of(in);
-  return multiply(ctx, &a);
+  return multiply(ctx, &a, in->part[RN_CSR_BATCH].data);
+}
+
+// Products of two CSR matrices.
+
+// |in|, or its transposes; the caller releases them.
+static rn_status_t orient(rn_kernel_ctx_t* ctx, rn_csr_t* in, bool transposes, bool conjugates,
+                          rn_csr_t** out) {
+  if (!transposes) {
+    rn_object_retain(&in->object);
+    *out = in;
+    return RN_OK;
+  }
+  new_csr_t made = {.count = 0};
+  rn_status_t status = transpose(ctx, in, conjugates, &made);
+  if (rn_ok(status)) status = finish_matrix(ctx, NULL, NULL, &made, out);
+  clear_new(&made);
+  return status;
+}
+
+// Computes the products of all matrices, then copies their entries to one place.
+static rn_status_t multiply_matrices(rn_kernel_ctx_t* ctx, rn_cusparse_t* sparse, const rn_csr_t* a,
+                                     const rn_csr_t* b, rn_cusparse_product_t* products,
+                                     new_csr_t* made) {
+  const rn_cuda_csr_matrices left = matrices_of(a), right = matrices_of(b);
+  const int32_t *a_batch = a->part[RN_CSR_BATCH].data, *b_batch = b->part[RN_CSR_BATCH].data;
+  rn_tensor_t* part = made->parts.part;
+  int32_t *batch = part[RN_CSR_BATCH].data, *rows = part[RN_CSR_ROWS].data;
+  int64_t total = 0;
+  for (int64_t i = 0; i < a->count; ++i) {
+    const rn_cusparse_matrix_t x = matrix_at(a->dtype, &left, a_batch, i);
+    const rn_cusparse_matrix_t y = matrix_at(a->dtype, &right, b_batch, i);
+    if (x.entries && y.entries)
+      RN_RETURN_IF_ERROR(rn_cusparse_product_begin(ctx, sparse, &x, &y,
+                                                   rows + i * (made->height + 1), &products[i]));
+    total += products[i].entries;
+  }
+  RN_RETURN_IF_ERROR(allocate_entries(ctx, a->dtype, total, made));
+  for (int64_t i = 0; i < a->count; ++i) {
+    if (products[i].product)
+      RN_RETURN_IF_ERROR(
+          rn_cusparse_product_finish(sparse, &products[i], rows + i * (made->height + 1),
+                                     RN_DATA(&part[RN_CSR_COLUMNS], int32_t) + batch[i],
+                                     rn_element(&part[RN_CSR_VALUES], batch[i])));
+    batch[i + 1] = batch[i] + (int32_t)products[i].entries;
+  }
+  return RN_OK;
+}
+
+static rn_status_t multiply_two(rn_kernel_ctx_t* ctx, rn_cusparse_t* sparse, const rn_csr_t* a,
+                                const rn_csr_t* b) {
+  const int64_t shape[3] = {a->count, a->height, b->width};
+  rn_allocator_t memory = ctx->kernel->allocator;
+  rn_cusparse_product_t* products = NULL;
+  rn_csr_t* csr = NULL;
+  new_csr_t made;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(memory, (size_t)a->count, &products));
+  rn_status_t status = begin_rows(ctx, a->dtype, a->rank, shape + (3 - a->rank), &made);
+  if (rn_ok(status)) status = multiply_matrices(ctx, sparse, a, b, products, &made);
+  if (rn_ok(status)) status = finish_batch(ctx, &made, &csr);
+  for (int64_t i = 0; i < a->count; ++i) rn_cusparse_product_clear(sparse, &products[i]);
+  RN_FREE_ARRAY(memory, products, a->count);
+  clear_new(&made);
+  return rn_ok(status) ? rn_csr_output(ctx, 0, csr) : status;
+}
+
+// On the host without the library.
+static rn_status_t multiply_oriented(rn_kernel_ctx_t* ctx, rn_csr_t* a, rn_csr_t* b) {
+  rn_cusparse_t* sparse = NULL;
+  RN_RETURN_IF_ERROR(find_library(ctx, &sparse));
+  if (sparse) return multiply_two(ctx, sparse, a, b);
+  RN_RETURN_IF_ERROR(rn_csr_on(a, NULL, &a));
+  RN_RETURN_IF_ERROR(rn_csr_on(b, NULL, &b));
+  return rn_csr_multiply_sparse(ctx, a, b);
+}
+
+static rn_status_t sparse_matmul(rn_kernel_ctx_t* ctx) {
+  const rn_csr_product_t* s = ctx->state;
+  rn_csr_t *in[2] = {0}, *a = NULL, *b = NULL;
+  for (int i = 0; i < 2; ++i) RN_RETURN_IF_ERROR(read_matrix(ctx, i, &in[i]));
+  RN_RETURN_IF_ERROR(rn_csr_check_sparse(s, in[0], in[1]));
+  RN_RETURN_IF_ERROR(orient(ctx, in[0], s->transpose_a, s->conjugate_a, &a));
+  rn_status_t status = orient(ctx, in[1], s->transpose_b, s->conjugate_b, &b);
+  if (rn_ok(status)) {
+    status = multiply_oriented(ctx, a, b);
+    rn_object_release(&b->object);
+  }
+  rn_object_release(&a->object);
+  return status;
 }
 
 // What a matrix holds is not known when a plan is made, and may be in another place in every step,
@@ -377,5 +526,8 @@ static const rn_kernel_def_t rows[] = {
         .init = rn_csr_transpose_init, .compute = transpose_compute),
     ROW("SparseMatrixMatMul", "T", .flags = RN_KERNEL_ISSUES | RN_KERNEL_EXPENSIVE,
         .state_size = sizeof(rn_csr_product_t), .init = rn_csr_matmul_init, .compute = matmul),
+    ROW("SparseMatrixSparseMatMul", "type", .flags = RN_KERNEL_EXPENSIVE,
+        .state_size = sizeof(rn_csr_product_t), .init = rn_csr_sparse_init,
+        .compute = sparse_matmul),
 };
 RN_KERNEL_FAMILY(cuda_csr, rows);
