@@ -143,10 +143,10 @@ rn_status_t rn_cusparse_multiply(rn_kernel_ctx_t* ctx, rn_cusparse_t* sparse,
 }
 
 // Calls a step of a product twice: it asks for a buffer, then uses it.
-#define STEP(function, buffer)                                                                   \
-  SPARSE(sparse, function, sparse->handle, none, none, one_of(out->dtype), out->matrices[0],     \
-         out->matrices[1], zero, out->matrices[2], rn_cuda_data_type(out->dtype), CUSPARSE_SPGEMM_DEFAULT, \
-         out->product, &size, buffer)
+#define STEP(function, buffer)                                                               \
+  SPARSE(sparse, function, sparse->handle, none, none, one_of(out->dtype), out->matrices[0], \
+         out->matrices[1], zero, out->matrices[2], rn_cuda_data_type(out->dtype),            \
+         CUSPARSE_SPGEMM_DEFAULT, out->product, &size, buffer)
 
 static rn_status_t product_locked(rn_kernel_ctx_t* ctx, const rn_cusparse_t* sparse,
                                   rn_cusparse_product_t* out) {
