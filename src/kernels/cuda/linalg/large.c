@@ -8,6 +8,7 @@
 
 // Our kernels take one block per matrix, or are faster up to here.
 #define LARGE 128
+#define NARROW 32
 #define FEW 4
 
 rn_status_t rn_cuda_large_solver(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t stack,
@@ -15,8 +16,8 @@ rn_status_t rn_cuda_large_solver(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype, i
   const bool has_type =
       dtype == RN_FLOAT || dtype == RN_DOUBLE || dtype == RN_COMPLEX64 || dtype == RN_COMPLEX128;
   *out = NULL;
-  if (!has_type || stack > FEW || m > INT32_MAX || n > INT32_MAX || m * n <= LARGE * LARGE)
-    return RN_OK;
+  if (!has_type || stack > FEW || m < NARROW || n < NARROW) return RN_OK;
+  if (m > INT32_MAX || n > INT32_MAX || m * n <= LARGE * LARGE) return RN_OK;
   return rn_cusolver_get(ctx, out);
 }
 
