@@ -222,7 +222,7 @@ struct rn_plan_t {
   int32_t* async_tasks;  // the task of each asynchronous instruction
   int32_t feed_count;
   int32_t* feed_slots;  // slot of each feed; RN_NO_SLOT: this part does not need it
-  bool* guards;         // by feed, in a recorded plan with frames: the host reads its value
+  uint8_t* feed_uses;   // by feed, in a recorded plan with frames: see record_step.c
   int32_t fetch_count;
   int32_t* fetch_slots;          // slot of each fetch; RN_NO_SLOT: another part has it
   rn_str_t* names;               // by instruction

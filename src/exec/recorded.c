@@ -189,10 +189,21 @@ static void clear_outputs(rn_state_t* state, const rn_recorded_t* recorded) {
       rn_tensor_clear(value_at(state, recorded->slots.items[i].slot));
 }
 
+rn_status_t rn_recorded_give_results(rn_state_t* state, const rn_recorded_t* recorded) {
+  for (size_t i = 0; i < recorded->slots.count; ++i) {
+    const rn_recorded_slot_t* noted = &recorded->slots.items[i];
+    if (noted->kind == RN_RECORDED_RESULT)
+      RN_RETURN_IF_ERROR(
+          rn_device_duplicate(state->plan->device, &noted->kept, value_at(state, noted->slot)));
+  }
+  return RN_OK;
+}
+
 rn_status_t rn_recorded_replay(rn_state_t* state, rn_recorded_t* recorded) {
   rn_status_t status = set_outputs(state, recorded);
   if (rn_ok(status)) status = rn_recorded_stage(state, recorded);
   if (rn_ok(status)) status = rn_recorded_issue(state, recorded);
+  if (rn_ok(status)) status = rn_recorded_give_results(state, recorded);
   if (!rn_ok(status)) clear_outputs(state, recorded);
   return status;
 }

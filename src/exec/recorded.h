@@ -22,6 +22,7 @@ typedef struct rn_recorded_slot_t {
     RN_RECORDED_OUTPUT,    // shares |kept|
     RN_RECORDED_VALUE,     // a copy of |kept|, in host memory
     RN_RECORDED_FETCH,     // made anew in host memory, like |kept|
+    RN_RECORDED_RESULT,    // a copy of |kept|, in the device's memory, made after the work
   } kind;
   int32_t instr;  // that makes a fetch
   void* data;     // of an input
@@ -70,6 +71,8 @@ bool rn_recorded_fits(const rn_recorded_t* recorded, rn_state_t* state);
 // Whether a variable was given another buffer, because something still reads the old one. The next
 // step would have to read and write elsewhere.
 bool rn_recorded_has_moved_variables(const rn_recorded_t* recorded);
+// Issues copies of the results, after the work was issued.
+RN_MUST_USE rn_status_t rn_recorded_give_results(rn_state_t* state, const rn_recorded_t* recorded);
 // Issues copies of the arguments to where the recorded work reads them.
 RN_MUST_USE rn_status_t rn_recorded_stage(rn_state_t* state, const rn_recorded_t* recorded);
 // Issues the recorded work, which the step awaits.
