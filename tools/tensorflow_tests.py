@@ -126,6 +126,8 @@ def _run(arguments):
         finder.install(True)
         sys.meta_path.insert(0, _SourceFinder(arguments.sources, _HELPERS))
     importlib.import_module("tensorflow")  # so that the processes forked here need not
+    ops = importlib.import_module("tensorflow.python.framework.ops")
+    ops.Tensor = importlib.import_module("tensorflow.python.framework.tensor").Tensor  # its place in earlier versions
     running = {}
     logs = arguments.results + ".logs"
     os.makedirs(logs, exist_ok=True)

@@ -137,6 +137,7 @@ def pack_sequence_as(structure, flat_sequence, expand_composites=False):
 
 def assert_same_structure(nest1, nest2, check_types=True, expand_composites=False):
     """Raises ValueError if two structures differ, and TypeError if their types do."""
+    check_types, expand_composites = bool(check_types), bool(expand_composites)
     kind, why = _difference(nest1, nest2, check_types, expand_composites)
     if kind is not None:
         whole = "\nEntire first structure:\n%s\nEntire second structure:\n%s" % (_dots(nest1), _dots(nest2))

@@ -16,13 +16,14 @@ from tensorflow.python import pywrap_tfe, tf2
 from tensorflow.python.compat import v2_compat
 from tensorflow.python.eager import backprop, backprop_util, record
 from tensorflow.python.framework import (
-    c_api_util, composite_tensor_gradient, error_interpolation, subscribe, tensor_util, traceable_stack, type_spec, versions)
+    c_api_util, composite_tensor_gradient, error_interpolation, ops, subscribe, tensor_util, traceable_stack, type_spec, versions)
 from tensorflow.python.lib.io import file_io
 from tensorflow.python.ops import math_ops
 from tensorflow.python.platform import _pywrap_tf2, tf_logging
 from tensorflow.python.saved_model import (
     builder_impl, constants, fingerprinting, fingerprinting_utils, loader_impl, method_name_updater, signature_constants, tracing_utils)
 from tensorflow.python.saved_model.pywrap_saved_model import metrics
+from tensorflow.python.training.experimental import mixed_precision_global_state
 from tensorflow.python.util import fast_module_type, module_wrapper, tf_should_use, tf_stack
 from tensorflow.tools.compatibility import all_renames_v2
 
@@ -194,6 +195,27 @@ def descriptions():
     print(composite_tensor_gradient.get_flat_tensors_for_gradients([rows])[0] is rows, type(versions.__compiler_version__).__name__)
 
 
+def states():
+    print(mixed_precision_global_state.is_using_mixed_precision_policy(), mixed_precision_global_state.is_mixed_precision_graph_rewrite_enabled())
+    tf.__internal__.train.set_using_mixed_precision_policy(True)
+    print(mixed_precision_global_state.is_using_mixed_precision_policy())
+    tf.__internal__.train.set_using_mixed_precision_policy(False)
+    with tf.Graph().as_default() as graph:
+        with ops.resource_creator_scope("Mine", print):
+            print(len(graph._resource_creator_stack["Mine"]), len(graph._resource_creator_stack["Other"]))
+        print(len(graph._resource_creator_stack["Mine"]))
+    print(outcome(tf.nest.assert_same_structure, [1], [2], check_types=tf.ones(2)))
+    folder = tempfile.mkdtemp()
+    with tf.Graph().as_default():
+        tf.compat.v1.add_to_collection("numbers", 3)
+        with tf.Graph().as_default() as other:
+            tf.constant(1)
+        tf.compat.v1.summary.FileWriter(folder, graph=other).close()
+    events = list(tf.compat.v1.train.summary_iterator(os.path.join(folder, os.listdir(folder)[0])))
+    meta = [tf.compat.v1.MetaGraphDef.FromString(event.meta_graph_def) for event in events if event.meta_graph_def]
+    print([sorted(one.collection_def) for one in meta])
+
+
 def switches():
     print(tf2.enabled(), _pywrap_tf2.is_enabled())
     v2_compat.disable_v2_behavior()
@@ -208,4 +230,5 @@ tapes()
 modules()
 captures()
 descriptions()
+states()
 switches()

@@ -224,8 +224,8 @@ def _bytes_of(message):
     return message if isinstance(message, bytes) else message.SerializeToString()
 
 
-# Set by enable_mixed_precision_graph_rewrite, and which sessions were there before.
-mixed_precision = types.SimpleNamespace(is_enabled=False, has_other_sessions=False)
+# Set by enable_mixed_precision_graph_rewrite; whether there were other sessions before; whether Keras computes in several types.
+mixed_precision = types.SimpleNamespace(is_enabled=False, has_other_sessions=False, has_policy=False)
 _ON, _OFF = 1, 2  # RewriterConfig.Toggle
 
 

@@ -1,5 +1,6 @@
 """Objects that own a resource, such as tables: checkpoints and SavedModels reach it through them."""
 
+import collections
 import contextlib
 import copy
 import weakref
@@ -37,6 +38,18 @@ def resource_tracker_scope(resource_tracker):
         _trackers.pop()
 
 
+def resource_creator_stack(graph):
+    """Returns {type of resources: the functions that make them, the outermost first} of a graph."""
+    table = graph._scopes.get("resource_creators")
+    if not isinstance(table, collections.defaultdict):
+        table = graph._scopes["resource_creators"] = collections.defaultdict(list, table or {})
+    return table
+
+
+def _filled(table):
+    return {name: list(rows) for name, rows in table.items() if rows}
+
+
 class _CreatorScope:
     """A context manager: functions make the resources of some types instead of the classes."""
 
@@ -45,14 +58,14 @@ class _CreatorScope:
         self._types = resource_type if isinstance(resource_type, (list, tuple)) else [resource_type]
 
     def __enter__(self):
-        table = self._graph._scopes.setdefault("resource_creators", {})
+        table = resource_creator_stack(self._graph)
         self._before = {name: list(rows) for name, rows in table.items()}
         for name in self._types:
             table.setdefault(name, []).append(self._creator)
-        self._inside = {name: list(rows) for name, rows in table.items()}
+        self._inside = _filled(table)
 
     def __exit__(self, *_):
-        if self._graph._scopes.get("resource_creators") != self._inside:
+        if _filled(resource_creator_stack(self._graph)) != self._inside:
             raise RuntimeError("Exiting resource_creator_scope without proper nesting.")
         self._graph._scopes["resource_creators"] = self._before
 

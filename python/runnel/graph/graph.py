@@ -216,6 +216,11 @@ class Graph(GraphScopes, _core.Graph):
         for name in names:
             self.add_to_collection(name, value)
 
+    @property
+    def _resource_creator_stack(self):
+        from runnel.core.trackable_resource import resource_creator_stack
+        return resource_creator_stack(self)
+
     def get_collection_ref(self, name):
         """Returns the collection's list itself."""
         return self._collections.setdefault(name, [])

@@ -4,7 +4,6 @@ import os
 import threading
 import time
 
-from runnel.core.framework import Graph
 from runnel.core.protobuf import message_class
 from runnel.summary.event_file_writer import EventFileWriter
 
@@ -36,8 +35,8 @@ class FileWriter:
             self.add_graph(graph=graph, graph_def=graph_def)
             from runnel.core.meta_graph import create_meta_graph_def
             is_graph = hasattr(graph, "as_graph_def")
-            self.add_meta_graph(create_meta_graph_def(
-                graph_def=graph.as_graph_def(add_shapes=True) if is_graph else graph_def or graph, graph=graph if is_graph else Graph()))
+            # With the collections of the default graph, as in TensorFlow.
+            self.add_meta_graph(create_meta_graph_def(graph_def=graph.as_graph_def(add_shapes=True) if is_graph else graph_def or graph))
 
     def __enter__(self):
         return self

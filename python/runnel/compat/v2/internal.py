@@ -119,19 +119,6 @@ def register_loss_scale_wrapper(optimizer_cls, wrapper_fn, wrapper_cls=None):
     _loss_scale_wrappers[optimizer_cls] = wrapper_fn
 
 
-_uses_policy = [False]
-
-
-def is_mixed_precision_graph_rewrite_enabled():
-    """Returns False: there is no rewrite of graphs to mixed precision."""
-    return False
-
-
-def set_using_mixed_precision_policy(is_using):
-    """Notes whether a policy of mixed precision is in use."""
-    _uses_policy[0] = bool(is_using)
-
-
 def record_gradient(op_name, inputs, attrs, outputs):
     """Programs tell of operations that they add to a graph themselves. Tapes find them in the graph, so there is nothing to do."""
 

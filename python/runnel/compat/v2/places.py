@@ -89,7 +89,7 @@ alias.tf2 @ __internal__.tf2: enabled
 core.trackable @ __internal__.tracking: AutoTrackable Trackable no_automatic_dependency_tracking
 train.moving_averages @ __internal__.train: assign_moving_average
 train.checkpoint_management @ __internal__.train: update_checkpoint_state=update_checkpoint_state_internal
-compat.v2.internal @ __internal__.train: is_mixed_precision_graph_rewrite_enabled set_using_mixed_precision_policy
+alias.util.mixed_precision_state @ __internal__.train: is_mixed_precision_graph_rewrite_enabled set_using_mixed_precision_policy
 core.tensor_type @ __internal__.types: Tensor
 data.dataset @ __internal__.types.data: Dataset
 data.options @ data: ThreadingOptions
