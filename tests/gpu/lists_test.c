@@ -95,3 +95,48 @@ RT_TEST(gpu_csr, sums_and_fetches) {
   rt_clear(&step);
   rt_end(&rt);
 }
+
+// A matrix of 2 x 4 on the GPU, with the numbers of |dense| at |count| places.
+static rn_edge_t csr_of(rt_t* rt, rn_edge_t dense, const int64_t* places, int64_t count) {
+  const int64_t dims[2] = {count, 2};
+  return rn_DenseToCSRSparseMatrix(rt->s, dense, rn_const(rt->s, RN_INT64, dims, 2, places));
+}
+
+// Only GPUs have these ops, in stock, too.
+RT_TEST(gpu_csr, values) {
+  enum { SUM, SCALED, SOFTMAX, GRAD, ZEROS, OUTPUTS };
+  static const int64_t dims[2] = {2, 4}, at_a[8] = {0, 0, 0, 2, 1, 3, 1, 1},
+                       at_b[8] = {0, 1, 0, 2, 1, 1, 1, 2};
+  static const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8] = {8, 7, 6, 5, 4, 3, 2, 1};
+  rt_t rt = rt_begin(1);
+  rt_step_t step = {0};
+  rn_scope_set_device(rt.s, "/gpu:0");
+  rn_edge_t a = csr_of(&rt, rn_const(rt.s, RN_FLOAT, dims, 2, x), at_a, 4);
+  rn_edge_t b = csr_of(&rt, rn_const(rt.s, RN_FLOAT, dims, 2, y), at_b, 4), softmax;
+  rn_edge_t two = rn_const_float(rt.s, 2), three = rn_const_float(rt.s, 3);
+  softmax = rn_SparseMatrixSoftmax(rt.s, a, RN_FLOAT);
+  const rn_edge_t all[OUTPUTS] = {
+      [SUM] = rn_SparseMatrixAdd(rt.s, a, b, two, three),
+      [SCALED] = rn_SparseMatrixMul(rt.s, a, three),
+      [SOFTMAX] = softmax,
+      [GRAD] = rn_SparseMatrixSoftmaxGrad(rt.s, softmax, b, RN_FLOAT),
+      [ZEROS] =
+          rn_SparseMatrixZeros(rt.s, rn_const(rt.s, RN_INT64, &(int64_t){2}, 1, dims), RN_FLOAT)};
+  for (int i = 0; i < OUTPUTS; ++i)
+    rt_fetch(&step, rn_CSRSparseMatrixToDense(rt.s, all[i], RN_FLOAT));
+  OK(rt_run(&rt, &step));
+  // Row by row: A has x0 and x2, then x7 and x5; B has y1 and y2, then y5 and y6.
+  const float e = expf(2), p = 1 / (1 + e), q = e / (1 + e), r = 1 / (1 + expf(2)), s = 1 - r;
+  const float dot = q * 6, other = r * 3;  // of gradients, where B has an entry of A's
+  const float wanted[OUTPUTS][8] = {
+      [SUM] = {2, 21, 24, 0, 0, 21, 6, 16},
+      [SCALED] = {3, 0, 9, 0, 0, 18, 0, 24},
+      [SOFTMAX] = {p, 0, q, 0, 0, r, 0, s},
+      [GRAD] = {-p * dot, 0, q * (6 - dot), 0, 0, r * (3 - other), 0, -s * other}};
+  for (int i = 0; i < OUTPUTS; ++i)
+    for (int k = 0; k < 8; ++k)
+      cr_expect_float_eq(RN_DATA(&step.out[i], float)[k], wanted[i][k], 1e-5f, "%d, %d: %g", i, k,
+                         (double)RN_DATA(&step.out[i], float)[k]);
+  rt_clear(&step);
+  rt_end(&rt);
+}

@@ -60,6 +60,8 @@ rn_csr_t* rn_csr_from(rn_object_t* object);
 RN_MUST_USE rn_status_t rn_csr_oriented(rn_kernel_ctx_t* ctx, rn_csr_t* in, bool transposes,
                                         bool conjugates, rn_csr_t** out);
 
+// INVALID_ARGUMENT if the types or shapes of two differ.
+RN_MUST_USE rn_status_t rn_csr_check_same(const rn_csr_t* a, const rn_csr_t* b);
 // The sum of two, in the host's memory; INVALID_ARGUMENT if their types or shapes differ.
 RN_MUST_USE rn_status_t rn_csr_add(rn_kernel_ctx_t* ctx, rn_csr_t* a, rn_csr_t* b, rn_csr_t** out);
 // Matrices without entries.

@@ -38,17 +38,22 @@ static int64_t add_all(const rn_csr_t* a, const rn_csr_t* b, rn_csr_row_t* row,
   return total;
 }
 
+rn_status_t rn_csr_check_same(const rn_csr_t* a, const rn_csr_t* b) {
+  const rn_tensor_t *left = &a->part[RN_CSR_SHAPE], *right = &b->part[RN_CSR_SHAPE];
+  if (a->dtype == b->dtype && a->rank == b->rank &&
+      memcmp(left->data, right->data, rn_tensor_bytes(left)) == 0)
+    return RN_OK;
+  return rn_invalid_argument("Trying to add CSR matrices of different types or shapes");
+}
+
 rn_status_t rn_csr_add(rn_kernel_ctx_t* ctx, rn_csr_t* a, rn_csr_t* b, rn_csr_t** out) {
   rn_csr_parts_t parts;
   rn_csr_row_t row;
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_csr_on(a, NULL, &a));
   RN_RETURN_IF_ERROR(rn_csr_on(b, NULL, &b));
-  const rn_tensor_t *left = &a->part[RN_CSR_SHAPE], *right = &b->part[RN_CSR_SHAPE];
-  if (a->dtype != b->dtype || a->rank != b->rank ||
-      memcmp(left->data, right->data, rn_tensor_bytes(left)) != 0)
-    return rn_invalid_argument("Trying to add CSR matrices of different types or shapes");
-  RN_RETURN_IF_ERROR(rn_csr_parts_init(ctx, a->dtype, a->rank, left->data,
+  RN_RETURN_IF_ERROR(rn_csr_check_same(a, b));
+  RN_RETURN_IF_ERROR(rn_csr_parts_init(ctx, a->dtype, a->rank, a->part[RN_CSR_SHAPE].data,
                                        rn_csr_entries(a) + rn_csr_entries(b), &parts));
   rn_status_t status = rn_csr_row_init(ctx, a->dtype, a->width, &row);
   if (!rn_ok(status)) {

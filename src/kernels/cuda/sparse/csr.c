@@ -6,7 +6,7 @@
 #include "kernels/cpu/sparse/tensor.h"
 #include "kernels/cuda/array/scan.h"
 #include "kernels/cuda/libs/cusparse.h"
-#include "kernels/cuda/sparse/csr_args.h"
+#include "kernels/cuda/sparse/csr_card.h"
 #include "kernels/cuda/state/rows.h"
 
 // A new matrix, and what the card says about it: whether an index is bad, then the entries of each
@@ -55,14 +55,18 @@ static rn_status_t begin_rows(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int rank,
   return allocate_rows(ctx, out);
 }
 
+static rn_status_t make_report(rn_kernel_ctx_t* ctx, new_csr_t* out) {
+  const int64_t reports = out->count + 1;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &reports}, &out->info));
+  return rn_cuda_zero(ctx, &out->info);
+}
+
 // The same with |entries|, and room for a report.
 static rn_status_t begin(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int rank, const int64_t* shape,
                          int64_t entries, new_csr_t* out) {
   RN_RETURN_IF_ERROR(begin_rows(ctx, dtype, rank, shape, out));
   RN_RETURN_IF_ERROR(allocate_entries(ctx, dtype, entries, out));
-  const int64_t reports = out->count + 1;
-  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &reports}, &out->info));
-  return rn_cuda_zero(ctx, &out->info);
+  return make_report(ctx, out);
 }
 
 // Turns the counts of rows into pointers.
@@ -112,20 +116,32 @@ static rn_status_t finish_batch(rn_kernel_ctx_t* ctx, new_csr_t* made, rn_csr_t*
                           &made->starts, out);
 }
 
-// Reads the report and makes the matrix. |dense| and |indices| are as for |explain|, or NULL.
-static rn_status_t finish_matrix(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
-                                 const rn_tensor_t* indices, new_csr_t* made, rn_csr_t** out) {
+// Reads the report, after |sum_rows|. |dense| and |indices| are as for |explain|, or NULL.
+static rn_status_t read_report(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
+                               const rn_tensor_t* indices, new_csr_t* made) {
   int32_t* batch = made->parts.part[RN_CSR_BATCH].data;
   rn_tensor_t report = {0};
-  RN_RETURN_IF_ERROR(sum_rows(ctx, made));
+  int64_t total = 0;
   RN_RETURN_IF_ERROR(
       rn_tensor_create(ctx->kernel->host_memory, RN_INT32, rn_tensor_shape(&made->info), &report));
   rn_status_t status = rn_cuda_read(ctx, made->info.data, rn_tensor_bytes(&report), report.data);
   const int32_t* read = report.data;
   if (rn_ok(status) && read[0]) status = explain(ctx, dense, indices);
-  for (int64_t b = 0; rn_ok(status) && b < made->count; ++b) batch[b + 1] = batch[b] + read[b + 1];
+  for (int64_t b = 0; rn_ok(status) && b < made->count; ++b) {
+    total += read[b + 1];
+    if (total > INT32_MAX)
+      status = rn_invalid_argument("CSR matrices of more than %d entries", INT32_MAX);
+    batch[b + 1] = (int32_t)total;
+  }
   rn_tensor_clear(&report);
-  return rn_ok(status) ? finish_batch(ctx, made, out) : status;
+  return status;
+}
+
+static rn_status_t finish_matrix(rn_kernel_ctx_t* ctx, const rn_tensor_t* dense,
+                                 const rn_tensor_t* indices, new_csr_t* made, rn_csr_t** out) {
+  RN_RETURN_IF_ERROR(sum_rows(ctx, made));
+  RN_RETURN_IF_ERROR(read_report(ctx, dense, indices, made));
+  return finish_batch(ctx, made, out);
 }
 
 // The same as output 0.
@@ -189,28 +205,14 @@ static rn_status_t dense_to_csr(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-static rn_cuda_csr_matrices matrices_of(const rn_csr_t* csr) {
-  return (rn_cuda_csr_matrices){.starts = csr->starts.data,
-                                .rows = csr->part[RN_CSR_ROWS].data,
-                                .columns = csr->part[RN_CSR_COLUMNS].data,
-                                .values = csr->part[RN_CSR_VALUES].data,
-                                .count = csr->count,
-                                .height = csr->height,
-                                .width = csr->width};
-}
-
-static rn_status_t read_matrix(rn_kernel_ctx_t* ctx, int i, rn_csr_t** out) {
-  return rn_csr_in_on(ctx, i, ctx->kernel->device, out);
-}
-
 static rn_status_t to_dense(rn_kernel_ctx_t* ctx) {
   rn_csr_t* csr = NULL;
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(read_matrix(ctx, 0, &csr));
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &csr));
   RN_RETURN_IF_ERROR(rn_csr_dense_output(ctx, csr, &out));
   if (out->count == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, out));
-  rn_cuda_csr_dense_args args = {.in = matrices_of(csr), .out = out->data};
+  rn_cuda_csr_dense_args args = {.in = rn_cuda_csr_matrices_of(csr), .out = out->data};
   return rn_cuda_each(ctx, rn_cuda_size_name("sparse/csr/to_dense", csr->dtype).text,
                       csr->count * csr->height, &args, sizeof args);
 }
@@ -218,14 +220,14 @@ static rn_status_t to_dense(rn_kernel_ctx_t* ctx) {
 static rn_status_t to_sparse_tensor(rn_kernel_ctx_t* ctx) {
   rn_csr_t* csr = NULL;
   rn_tensor_t *indices = NULL, *values = NULL;
-  RN_RETURN_IF_ERROR(read_matrix(ctx, 0, &csr));
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &csr));
   RN_RETURN_IF_ERROR(rn_csr_check_sparse_type(ctx, csr));
   RN_RETURN_IF_ERROR(
       rn_sparse_outputs(ctx, 0, 1, rn_csr_entries(csr), csr->rank, &indices, &values));
   RN_RETURN_IF_ERROR(rn_sparse_output_shape(ctx, 2, csr->part[RN_CSR_SHAPE].data, csr->rank));
   if (values->count == 0) return RN_OK;
   rn_cuda_csr_indices_args args = {
-      .in = matrices_of(csr), .out = RN_DATA(indices, i64), .rank = csr->rank};
+      .in = rn_cuda_csr_matrices_of(csr), .out = RN_DATA(indices, i64), .rank = csr->rank};
   RN_RETURN_IF_ERROR(rn_device_copy(ctx->kernel->device, &csr->part[RN_CSR_VALUES], values));
   return rn_cuda_each(ctx, "sparse/csr/to_indices", csr->count * csr->height, &args, sizeof args);
 }
@@ -244,7 +246,7 @@ static rn_status_t part_output(rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* p
 static rn_status_t components(rn_kernel_ctx_t* ctx) {
   rn_csr_t* csr = NULL;
   int32_t b = 0;
-  RN_RETURN_IF_ERROR(read_matrix(ctx, 0, &csr));
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &csr));
   RN_RETURN_IF_ERROR(rn_csr_read_index(ctx, csr, &b));
   const int32_t* batch = csr->part[RN_CSR_BATCH].data;
   const int64_t pointers = csr->height + 1, entries = batch[b + 1] - batch[b];
@@ -255,7 +257,7 @@ static rn_status_t components(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t nnz(rn_kernel_ctx_t* ctx) {
   rn_csr_t* csr = NULL;
-  RN_RETURN_IF_ERROR(read_matrix(ctx, 0, &csr));
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &csr));
   return rn_csr_output_counts(ctx, csr);
 }
 
@@ -277,7 +279,7 @@ static rn_status_t sort_by_column(rn_kernel_ctx_t* ctx, const rn_csr_t* in, turn
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &entries}, &out->rows));
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){1, &entries}, &out->keys));
   rn_cuda_csr_turn_args args = {
-      .in = matrices_of(in), .rows = out->rows.data, .keys = RN_DATA(&out->keys, i64)};
+      .in = rn_cuda_csr_matrices_of(in), .rows = out->rows.data, .keys = RN_DATA(&out->keys, i64)};
   RN_RETURN_IF_ERROR(
       rn_cuda_each(ctx, "sparse/csr/turn", in->count * in->height, &args, sizeof args));
   return rn_cuda_rows(ctx, &out->keys, 1, (rn_shape_t){1, &places}, &out->sorted);
@@ -314,7 +316,7 @@ static rn_status_t transpose(rn_kernel_ctx_t* ctx, const rn_csr_t* in, bool conj
 static rn_status_t transpose_compute(rn_kernel_ctx_t* ctx) {
   rn_csr_t* in = NULL;
   new_csr_t made = {.count = 0};
-  RN_RETURN_IF_ERROR(read_matrix(ctx, 0, &in));
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &in));
   RN_RETURN_IF_ERROR(rn_csr_check_transpose(ctx, in));
   rn_status_t status =
       transpose(ctx, in, ((const rn_csr_transpose_t*)ctx->state)->conjugates, &made);
@@ -411,10 +413,10 @@ static rn_status_t multiply_transposed(rn_kernel_ctx_t* ctx, const rn_csr_t* in)
 static rn_status_t matmul(rn_kernel_ctx_t* ctx) {
   const rn_csr_product_t* s = ctx->state;
   rn_csr_t* in = NULL;
-  RN_RETURN_IF_ERROR(read_matrix(ctx, 0, &in));
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &in));
   RN_RETURN_IF_ERROR(rn_csr_check_matmul(s, in, rn_in(ctx, 1)));
   if (s->transpose_a) return multiply_transposed(ctx, in);
-  const rn_cuda_csr_matrices a = matrices_of(in);
+  const rn_cuda_csr_matrices a = rn_cuda_csr_matrices_of(in);
   return multiply(ctx, &a, in->part[RN_CSR_BATCH].data);
 }
 
@@ -439,7 +441,7 @@ static rn_status_t orient(rn_kernel_ctx_t* ctx, rn_csr_t* in, bool transposes, b
 static rn_status_t multiply_matrices(rn_kernel_ctx_t* ctx, rn_cusparse_t* sparse, const rn_csr_t* a,
                                      const rn_csr_t* b, rn_cusparse_product_t* products,
                                      new_csr_t* made) {
-  const rn_cuda_csr_matrices left = matrices_of(a), right = matrices_of(b);
+  const rn_cuda_csr_matrices left = rn_cuda_csr_matrices_of(a), right = rn_cuda_csr_matrices_of(b);
   const int32_t *a_batch = a->part[RN_CSR_BATCH].data, *b_batch = b->part[RN_CSR_BATCH].data;
   rn_tensor_t* part = made->parts.part;
   int32_t *batch = part[RN_CSR_BATCH].data, *rows = part[RN_CSR_ROWS].data;
@@ -494,7 +496,7 @@ static rn_status_t multiply_oriented(rn_kernel_ctx_t* ctx, rn_csr_t* a, rn_csr_t
 static rn_status_t sparse_matmul(rn_kernel_ctx_t* ctx) {
   const rn_csr_product_t* s = ctx->state;
   rn_csr_t *in[2] = {0}, *a = NULL, *b = NULL;
-  for (int i = 0; i < 2; ++i) RN_RETURN_IF_ERROR(read_matrix(ctx, i, &in[i]));
+  for (int i = 0; i < 2; ++i) RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, i, &in[i]));
   RN_RETURN_IF_ERROR(rn_csr_check_sparse(s, in[0], in[1]));
   RN_RETURN_IF_ERROR(orient(ctx, in[0], s->transpose_a, s->conjugate_a, &a));
   rn_status_t status = orient(ctx, in[1], s->transpose_b, s->conjugate_b, &b);
@@ -504,6 +506,66 @@ static rn_status_t sparse_matmul(rn_kernel_ctx_t* ctx) {
   }
   rn_object_release(&a->object);
   return status;
+}
+
+// Sums.
+
+static rn_status_t add_matrices(rn_kernel_ctx_t* ctx, const rn_csr_t* a, const rn_csr_t* b,
+                                new_csr_t* made) {
+  rn_cuda_csr_add_args args = {.a = rn_cuda_csr_matrices_of(a),
+                               .b = rn_cuda_csr_matrices_of(b),
+                               .alpha = rn_in(ctx, 2)->data,
+                               .beta = rn_in(ctx, 3)->data,
+                               .rows = made->parts.part[RN_CSR_ROWS].data};
+  const int64_t rows = a->count * a->height;
+  RN_RETURN_IF_ERROR(rn_cuda_each(ctx, "sparse/csr/add_count", rows, &args, sizeof args));
+  RN_RETURN_IF_ERROR(sum_rows(ctx, made));
+  RN_RETURN_IF_ERROR(read_report(ctx, NULL, NULL, made));
+  const int32_t* batch = made->parts.part[RN_CSR_BATCH].data;
+  RN_RETURN_IF_ERROR(allocate_entries(ctx, a->dtype, batch[made->count], made));
+  RN_RETURN_IF_ERROR(rn_cuda_write(ctx, batch, rn_tensor_bytes(&made->starts), made->starts.data));
+  args.starts = made->starts.data;
+  args.columns = made->parts.part[RN_CSR_COLUMNS].data;
+  args.values = made->parts.part[RN_CSR_VALUES].data;
+  return rn_cuda_each(ctx, rn_cuda_name("sparse/csr/add", a->dtype).text, rows, &args, sizeof args);
+}
+
+static rn_status_t add(rn_kernel_ctx_t* ctx) {
+  rn_csr_t *a = NULL, *b = NULL, *csr = NULL;
+  new_csr_t made = {.count = 0};
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &a));
+  RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 1, &b));
+  for (int i = 2; i < 4; ++i)
+    if (rn_in(ctx, i)->rank != 0 || rn_in(ctx, i)->dtype != a->dtype)
+      return rn_invalid_argument("alpha and beta must be scalars of the type of the matrices");
+  RN_RETURN_IF_ERROR(rn_csr_check_same(a, b));
+  rn_status_t status = begin_rows(ctx, a->dtype, a->rank, a->part[RN_CSR_SHAPE].data, &made);
+  if (rn_ok(status)) status = make_report(ctx, &made);
+  if (rn_ok(status)) status = add_matrices(ctx, a, b, &made);
+  if (rn_ok(status)) status = finish_batch(ctx, &made, &csr);
+  clear_new(&made);
+  return rn_ok(status) ? rn_csr_output(ctx, 0, csr) : status;
+}
+
+static rn_status_t zeros(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* shape = rn_in(ctx, 0);
+  new_csr_t made = {.count = 0};
+  rn_csr_t* csr = NULL;
+  if (shape->rank != 1 || shape->count < 2 || shape->count > 3)
+    return rn_invalid_argument("dense_shape must have 2 or 3 sizes, but has the shape %s",
+                               rn_text_of(shape).text);
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(shape));
+  rn_status_t status =
+      begin_rows(ctx, *(const rn_dtype_t*)ctx->state, (int)shape->count, shape->data, &made);
+  if (rn_ok(status)) status = allocate_entries(ctx, *(const rn_dtype_t*)ctx->state, 0, &made);
+  if (rn_ok(status)) status = finish_batch(ctx, &made, &csr);
+  clear_new(&made);
+  return rn_ok(status) ? rn_csr_output(ctx, 0, csr) : status;
+}
+
+static rn_status_t zeros_init(const rn_kernel_init_t* init, void* state) {
+  *(rn_dtype_t*)state = rn_init_type(init, "type");
+  return RN_OK;
 }
 
 // What a matrix holds is not known when a plan is made, and may be in another place in every step,
@@ -529,5 +591,8 @@ static const rn_kernel_def_t rows[] = {
     ROW("SparseMatrixSparseMatMul", "type", .flags = RN_KERNEL_EXPENSIVE,
         .state_size = sizeof(rn_csr_product_t), .init = rn_csr_sparse_init,
         .compute = sparse_matmul),
+    ROW("SparseMatrixAdd", "T", .compute = add),
+    ROW("SparseMatrixZeros", "type", .host_args = RN_HOST_ARGS("dense_shape"),
+        .state_size = sizeof(rn_dtype_t), .init = zeros_init, .compute = zeros),
 };
 RN_KERNEL_FAMILY(cuda_csr, rows);

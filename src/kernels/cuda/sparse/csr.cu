@@ -133,7 +133,104 @@ RN_DEVICE void place(const rn_cuda_csr_place_args& args) {
   }
 }
 
+template <typename T>
+RN_DEVICE void scale(const rn_cuda_csr_scale_args& args) {
+  RN_EACH(at, args.in.count * args.in.height) {
+    i64 b, row, first, last;
+    entries_of(args.in, at, &b, &row, &first, &last);
+    const T factor = ((const T*)args.factors)[b * args.step];
+    for (i64 k = first; k < last; ++k)
+      ((T*)args.values)[k] = ((const T*)args.in.values)[k] * factor;
+  }
+}
+
+template <typename T>
+RN_DEVICE void softmax(const rn_cuda_csr_softmax_args& args) {
+  const T* in = (const T*)args.in.values;
+  T* out = (T*)args.values;
+  RN_EACH(at, args.in.count * args.in.height) {
+    i64 b, row, first, last;
+    T most = T(0), sum = T(0);
+    entries_of(args.in, at, &b, &row, &first, &last);
+    for (i64 k = first; k < last; ++k) most = k == first || in[k] > most ? in[k] : most;
+    for (i64 k = first; k < last; ++k) sum += out[k] = exp(in[k] - most);
+    for (i64 k = first; k < last; ++k) out[k] /= sum;
+  }
+}
+
+// The first of entries [first, last) in |column|; |last| if there is none. It is often |guess|.
+RN_DEVICE i64 find_column(const i32* columns, i64 first, i64 last, i32 column, i64 guess) {
+  if (guess < last && columns[guess] == column) return guess;
+  while (first < last && columns[first] != column) ++first;
+  return first;
+}
+
+template <typename T>
+RN_DEVICE void softmax_grad(const rn_cuda_csr_softmax_args& args) {
+  const T *in = (const T*)args.in.values, *grad = (const T*)args.grad.values;
+  T* out = (T*)args.values;
+  RN_EACH(at, args.in.count * args.in.height) {
+    i64 b, row, first, last, from, to;
+    T sum = T(0);
+    entries_of(args.in, at, &b, &row, &first, &last);
+    entries_of(args.grad, at, &b, &row, &from, &to);
+    for (i64 k = first; k < last; ++k) {
+      const i64 p = find_column(args.grad.columns, from, to, args.in.columns[k], from + k - first);
+      out[k] = p < to ? grad[p] : T(0);
+      sum += in[k] * out[k];
+    }
+    for (i64 k = first; k < last; ++k) out[k] = in[k] * (out[k] - sum);
+  }
+}
+
+RN_KERNEL(add_count, rn_cuda_csr_add_args) {
+  RN_EACH(at, args.a.count * args.a.height) {
+    i64 b, row, first, last, from, to;
+    entries_of(args.a, at, &b, &row, &first, &last);
+    entries_of(args.b, at, &b, &row, &from, &to);
+    i32 count = (i32)(last - first);
+    for (i64 p = from; p < to; ++p)
+      count +=
+          find_column(args.a.columns, first, last, args.b.columns[p], first + p - from) == last;
+    args.rows[at + b + 1] = count;
+  }
+}
+
+template <typename T>
+RN_DEVICE void add(const rn_cuda_csr_add_args& args) {
+  const T alpha = *(const T*)args.alpha, beta = *(const T*)args.beta;
+  const T *x = (const T*)args.a.values, *y = (const T*)args.b.values;
+  RN_EACH(at, args.a.count * args.a.height) {
+    i64 b, row, first, last, from, to;
+    entries_of(args.a, at, &b, &row, &first, &last);
+    entries_of(args.b, at, &b, &row, &from, &to);
+    i64 end = (i64)args.starts[b] + args.rows[at + b];
+    T* values = (T*)args.values + end;
+    for (i64 k = first; k < last; ++k, ++end) {
+      args.columns[end] = args.a.columns[k];
+      values[k - first] = alpha * x[k];
+    }
+    for (i64 p = from; p < to; ++p) {
+      const i64 k = find_column(args.a.columns, first, last, args.b.columns[p], first + p - from);
+      if (k < last) {
+        values[k - first] = values[k - first] + beta * y[p];
+        continue;
+      }
+      args.columns[end] = args.b.columns[p];
+      ((T*)args.values)[end++] = beta * y[p];
+    }
+  }
+}
+
+#define REAL(name, T)                                                       \
+  RN_KERNEL(softmax_##name, rn_cuda_csr_softmax_args) { softmax<T>(args); } \
+  RN_KERNEL(softmax_grad_##name, rn_cuda_csr_softmax_args) { softmax_grad<T>(args); }
+REAL(f32, float)
+REAL(f64, double)
+
 #define X(name, T)                                                       \
+  RN_KERNEL(scale_##name, rn_cuda_csr_scale_args) { scale<T>(args); }    \
+  RN_KERNEL(add_##name, rn_cuda_csr_add_args) { add<T>(args); }          \
   RN_KERNEL(matmul_##name, rn_cuda_csr_matmul_args) { matmul<T>(args); } \
   RN_KERNEL(place_##name, rn_cuda_csr_place_args) { place<T>(args); }
 X(f32, float)

@@ -81,4 +81,28 @@ typedef struct rn_cuda_csr_place_args {
   i32 conjugates;
 } rn_cuda_csr_place_args;
 
+// values = those of |in| times a factor, one for all (|step| 0) or per matrix.
+typedef struct rn_cuda_csr_scale_args {
+  rn_cuda_csr_matrices in;
+  const void* factors;
+  void* values;
+  i64 step;
+} rn_cuda_csr_scale_args;
+
+// Softmax of each row of |in|, or, of |in| that is one, the gradient for |grad|.
+typedef struct rn_cuda_csr_softmax_args {
+  rn_cuda_csr_matrices in, grad;
+  void* values;
+} rn_cuda_csr_softmax_args;
+
+// alpha A + beta B. A row has the entries of A, then those of B in other columns.
+typedef struct rn_cuda_csr_add_args {
+  rn_cuda_csr_matrices a, b;
+  const void *alpha, *beta;
+  i32* rows;  // counts as in rn_cuda_csr_count_args, then pointers
+  const i32* starts;
+  i32* columns;
+  void* values;
+} rn_cuda_csr_add_args;
+
 #endif  // RUNNEL_KERNELS_CUDA_SPARSE_CSR_ARGS_H_
