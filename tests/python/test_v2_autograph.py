@@ -823,3 +823,28 @@ def test_reports(tf, np):
         tf.autograph.set_verbosity(0, False)
     text = out.getvalue()
     return "traced (2,)" in text, "Convert" in text
+
+
+@both
+def test_shape_invariants_of_sparse_and_ragged_tensors(tf, np):
+    def start():
+        return tf.SparseTensor(indices=[[0, 0], [1, 1]], values=[1, 2], dense_shape=[3, 3])
+
+    @tf.function
+    def deeper(n):
+        v = start()
+        i = 0
+        while i < n:
+            tf.autograph.experimental.set_loop_options(shape_invariants=[(v, tf.TensorShape(None))])
+            v = tf.sparse.expand_dims(v)
+            i += 1
+        return v.indices, v.dense_shape
+
+    @tf.function
+    def longer(n):
+        _, v, r = tf.while_loop(
+            lambda i, v, r: i < n, lambda i, v, r: (i + 1, tf.sparse.concat(0, [v, v]), tf.concat([r, r], 0)),
+            [tf.constant(0), start(), tf.ragged.constant([[1, 2], [3]])],
+            shape_invariants=[tf.TensorShape([]), tf.TensorShape([2]), tf.TensorShape([None, None])])
+        return tf.sparse.to_dense(v), r.values, r.row_splits
+    return deeper(tf.constant(2)), longer(tf.constant(1))

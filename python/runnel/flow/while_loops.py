@@ -63,6 +63,7 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
                 shape_invariants = (tensor_shape.TensorShape([]), shape_invariants)
         context = WhileContext(maximum_iterations, parallel_iterations, back_prop, swap_memory)
         loop_vars = _as_loop_vars(loop_vars)
+        shape_invariants = _by_component(loop_vars, shape_invariants)
         keep = return_same_structure or maximum_iterations is not None
         if context.outer_context is None:
             get_default_graph().add_to_collection(GraphKeys.WHILE_CONTEXT, context)
@@ -73,6 +74,26 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         if not return_same_structure and isinstance(result, (list, builtins.tuple)) and len(result) == 1:
             return result[0]
         return result
+
+
+def _by_component(values, invariants):
+    """Returns shape invariants with those of the parts in place of the one shape of a sparse or ragged tensor."""
+    if isinstance(values, dict) and isinstance(invariants, dict):
+        return {key: _by_component(values[key], invariants[key]) for key in invariants}
+    if isinstance(values, (list, builtins.tuple)) and isinstance(invariants, (list, builtins.tuple)) and len(values) == len(invariants):
+        return [_by_component(value, invariant) for value, invariant in zip(values, invariants)]
+    if not getattr(values, "_is_composite", False) or not isinstance(invariants, tensor_shape.TensorShape):
+        return invariants
+    from runnel.core.composite_specs import RaggedTensorSpec, SparseTensorSpec
+    spec = values._type_spec
+    if isinstance(spec, SparseTensorSpec):
+        if invariants.rank not in (None, 1):
+            raise ValueError("Expected a shape with 1 dimension. Obtained: %s which has %d dimensions." % (invariants, invariants.rank))
+        rank = invariants.dims[0].value if invariants.rank else None  # the invariant is the shape of dense_shape
+        spec = SparseTensorSpec(None if rank is None else [None] * rank, spec.dtype)
+    elif isinstance(spec, RaggedTensorSpec):
+        spec = RaggedTensorSpec(invariants, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
+    return [part.shape for part in spec._flat_specs()]
 
 
 def _as_loop_vars(loop_vars):

@@ -279,6 +279,8 @@ def sparse_expand_dims(sp_input, axis=None, name=None):
     rank = sp_input.dense_shape.shape.dims[0].value
     axis = -1 if axis is None else axis
     with name_scope(name, default_name="expand_dims", values=[sp_input]):
+        if rank is None:
+            rank = _ops.Size(sp_input.dense_shape)  # known when the graph runs
         axis = rank + axis + 1 if axis < 0 else axis
         column = _ops.Fill([_ops.Shape(sp_input.indices)[0], 1], convert_to_tensor(0, dtype=dtypes.int64))
         indices = concat([sp_input.indices[:, :axis], column, sp_input.indices[:, axis:]], 1)
