@@ -20,7 +20,7 @@ SCRIPTS = {
     "tensorflow_hub": "called layer".split(),
     "tensorflow_probability": "distributions bijectors joint hamiltonian no_u_turn surrogate minimizers integration series".split(),
     "tensorflow_recommenders": "ratings crossed tables".split(),
-    "tf_keras": "dense operations_of_tensors lstm convolution saved own_step".split(),
+    "tf_keras": "dense operations_of_tensors lstm convolution saved own_step saved_folders generators".split(),
 }
 CASES = [(package, name) for package, names in SCRIPTS.items() for name in names]
 

@@ -83,6 +83,34 @@ def own_step():
     return [(step(X, Y), float(metric.result()))[1] for _ in range(4)]
 
 
+@program
+def saved_folders():
+    inputs = keras.Input([X.shape[1]])
+    hidden = keras.layers.Dense(4, activation="tanh", activity_regularizer="l2")(inputs)
+    model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Dropout(0.5)(hidden)))
+    found = losses(model)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(folder, save_format="tf")
+        again, loaded = keras.models.load_model(folder), tf.saved_model.load(folder)
+        return [*found, float(again.evaluate(X, Y, verbose=0)), float(tf.reduce_sum(again(X))), float(tf.reduce_sum(loaded(X)))]
+
+
+@program
+def generators():
+    class Batches(keras.utils.Sequence):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return X[4 * i:4 * i + 4], Y[4 * i:4 * i + 4]
+
+    model = keras.Sequential([keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.legacy.Adam(0.05), "mse")
+    history = model.fit(((X[i % 8:i % 8 + 5], Y[i % 8:i % 8 + 5]) for i in range(12)), steps_per_epoch=4, epochs=2, verbose=0).history["loss"]
+    history += model.fit(Batches(), epochs=2, shuffle=False, verbose=0).history["loss"]
+    return [*history, float(model.evaluate(Batches(), verbose=0))]
+
+
 for name in sys.argv[1:] or PROGRAMS:
     keras.utils.set_random_seed(7)
     print(name, *PROGRAMS[name]())

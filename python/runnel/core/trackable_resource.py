@@ -160,7 +160,7 @@ class CapturableResource(Trackable, metaclass=_ResourceMeta):
             self._destroy_resource()
             return 1
         for name, function in (("_create_resource", _creator), ("_initialize", _initializer), ("_destroy_resource", _destroyer)):
-            children[name] = Function(function, (), autograph=False)
+            children[name] = Function(function, input_signature=(), autograph=False)
         return children
 
 

@@ -111,6 +111,19 @@ class TypeSpec(TracedSpec):
         """Returns the description of values of any shape."""
         return self
 
+    def _with_tensor_ranks_only(self):
+        """Returns the description of values of any shape of the same rank."""
+        def relax(value):
+            if isinstance(value, tensor_shape.TensorShape):
+                return value if value.rank is None else tensor_shape.TensorShape([None] * value.rank)
+            if isinstance(value, TypeSpec):
+                return value._with_tensor_ranks_only()
+            if isinstance(value, (list, tuple)):
+                made = [relax(item) for item in value]
+                return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+            return {key: relax(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return self._deserialize(relax(self._serialize()))
+
     def is_compatible_with(self, spec_or_value):
         """Tells whether a value, or another description, fits this one."""
         other = spec_or_value if isinstance(spec_or_value, TypeSpec) else _spec_or_none(spec_or_value)

@@ -80,13 +80,16 @@ class Function(Trackable):
       jit_compile: kept; functions run the same way.
     """
 
-    def __init__(self, python_function, input_signature=None, autograph=True, reduce_retracing=False, jit_compile=None, name=None,
-                 attributes=None, autograph_options=None):
+    def __init__(self, python_function, name=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,
+                 experimental_implements=None, experimental_autograph_options=None, experimental_attributes=None):
         self.python_function = self._python_function = python_function
         self._function_type, self._default_values = make_function_type(python_function, input_signature)
         self.input_signature = None if input_signature is None else tuple(input_signature)
+        attributes = dict(experimental_attributes or {})
+        if experimental_implements is not None:
+            attributes["_implements"] = experimental_implements
         self._options = {"autograph": autograph, "reduce_retracing": reduce_retracing, "jit_compile": jit_compile, "name": name,
-                         "attributes": dict(attributes or {}), "autograph_options": autograph_options}
+                         "attributes": attributes, "autograph_options": experimental_autograph_options}
         kinds = [p.kind for p in self._function_type.parameters.values()]
         is_plain = all(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
         self._plain_count = len(kinds) if is_plain else None  # of arguments, if all are positional
@@ -124,7 +127,7 @@ class Function(Trackable):
 
     def _clone(self, python_function):
         """Returns another function with the same options and no traces."""
-        return Function(self._python_function if python_function is None else python_function, self.input_signature, **self._options)
+        return _like(self._python_function if python_function is None else python_function, self.input_signature, self._options)
 
     def _decorate(self, decorator):
         """Replaces the Python function by `decorator` of it, before it is traced."""
@@ -137,14 +140,14 @@ class Function(Trackable):
         return Weakref(weakref.ref(self))
 
     def __reduce__(self):
-        return _unpickled, (self._python_function, self.input_signature, self._options)
+        return _like, (self._python_function, self.input_signature, self._options)
 
     def __get__(self, instance, owner):
         if instance is None:
             return self
         bound = instance.__dict__.setdefault("_tf_functions", {})
         if self not in bound:
-            bound[self] = Function(self._python_function.__get__(instance, owner), self.input_signature, **self._options)
+            bound[self] = _like(self._python_function.__get__(instance, owner), self.input_signature, self._options)
         return bound[self]
 
     def __call__(self, *args, **kwargs):
@@ -296,9 +299,10 @@ class Function(Trackable):
         return "<runnel.eager.def_function.Function for %r>" % (self._python_function,)
 
 
-def _unpickled(python_function, input_signature, options):
-    """Returns a pickled function: it has no traces."""
-    return Function(python_function, input_signature, **options)
+def _like(python_function, input_signature, options):
+    """Returns a function with the options of another one: a clone, a method, or what was pickled. It has no traces."""
+    return Function(python_function, options["name"], input_signature, options["autograph"], options["jit_compile"], options["reduce_retracing"],
+                    None, options["autograph_options"], options["attributes"])
 
 
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, experimental_implements=None,
@@ -316,9 +320,6 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None, 
     if func is None:
         return lambda f: function(f, input_signature, autograph, jit_compile, reduce_retracing, experimental_implements,
                                   experimental_autograph_options, experimental_attributes, experimental_relax_shapes)
-    attributes = dict(experimental_attributes or {})
-    if experimental_implements is not None:
-        attributes["_implements"] = experimental_implements
     reduces = reduce_retracing if experimental_relax_shapes is None else experimental_relax_shapes
-    return Function(func, input_signature, autograph, reduces, jit_compile, attributes=attributes,
-                    autograph_options=experimental_autograph_options)
+    return Function(func, None, input_signature, autograph, jit_compile, reduces, experimental_implements, experimental_autograph_options,
+                    experimental_attributes)

@@ -253,7 +253,7 @@ class Model(AttributeTrackable, Trainable):
         def serving_default(*tensors):
             results = self(nest.pack_sequence_as(self._input_structure, tensors) if nest.is_nested(self._input_structure) else tensors[0])
             return dict(zip(names, nest.flatten(results)))
-        return Function(serving_default, specs)
+        return Function(serving_default, input_signature=specs)
 
     def _save_twin(self, path):
         """Builds a copy of the model in a new graph, and saves the copy."""

@@ -196,6 +196,12 @@ class RestoredFunction(Trackable):
 
     _jit_compile = property(lambda self: {1: True, 2: False}.get(self._spec.jit_compile))
 
+    @property
+    def function_spec(self):
+        """The names of the arguments and the input signature, for which tf_keras looks here."""
+        import types
+        return types.SimpleNamespace(arg_names=list(self._signature.parameters), input_signature=self.input_signature)
+
     def _list_all_concrete_functions_for_serialization(self):
         return list(self._concretes)
 

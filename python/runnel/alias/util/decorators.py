@@ -79,7 +79,20 @@ def make_decorator(target, decorator_func, decorator_name=None, decorator_doc=""
     decorator_func.__wrapped__ = target
     if hasattr(decorator, "__signature__"):
         decorator_func.__signature__ = decorator.__signature__
+    if decorator_argspec is None and "self" in getattr(getattr(decorator, "__signature__", None), "parameters", ()):
+        owner = _owner_of(target)
+        if owner is not None:  # a method whose decorator states `self` among its arguments
+            parameters = list(decorator.__signature__.parameters.values())
+            decorator_func.__self__, decorator_func.__signature__ = owner, inspect.Signature(parameters[1:])
     return decorator_func
+
+
+def _owner_of(target):
+    """Returns the object whose method is among the decorated functions, or None."""
+    for decorator in unwrap(target)[0]:
+        if inspect.ismethod(decorator.decorated_target):
+            return decorator.decorated_target.__self__
+    return None
 
 
 def unwrap(maybe_tf_decorator):
