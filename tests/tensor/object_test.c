@@ -13,7 +13,7 @@ static void count_destroy(rn_object_t* object) {
 }
 
 Test(object, goes_with_the_last_reference) {
-  rn_object_t object = {1, count_destroy};
+  rn_object_t object = {.refs = 1, .destroy = count_destroy};
   cr_assert_eq(rn_object_retain(&object), &object);
   rn_object_release(&object);
   cr_assert_eq(destroyed, 0);
@@ -30,7 +30,7 @@ static void* retain_and_release(void* object) {
 }
 
 Test(object, from_many_threads, .timeout = 60) {
-  rn_object_t object = {4, count_destroy};
+  rn_object_t object = {.refs = 4, .destroy = count_destroy};
   pthread_t threads[4];
   for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, retain_and_release, &object);
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);

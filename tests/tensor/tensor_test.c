@@ -199,7 +199,7 @@ Test(tensor, objects_are_counted) {
   static const rn_dtype_t types[] = {RN_RESOURCE, RN_VARIANT};
   for (int i = 0; i < 2; i++) {
     destroyed = 0;
-    rn_object_t object = {1, count_destroy};
+    rn_object_t object = {.refs = 1, .destroy = count_destroy};
     rn_tensor_t a, b;
     OK(rn_tensor_create(rn_allocator_system(), types[i], SHAPE(2), &a));
     cr_assert_null(RN_DATA(&a, rn_object_t*)[0]);
