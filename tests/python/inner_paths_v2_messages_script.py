@@ -36,3 +36,9 @@ import tensorflow as tf  # noqa: E402
 
 print(tf.TensorShape(column.shape), tf.as_dtype(column.dtype), tf.io.parse_single_example(
     column.example.SerializeToString(), {"a": tf.io.FixedLenFeature([2], tf.int64)})["a"].numpy())
+
+from google.protobuf import any_pb2  # noqa: E402
+from tensorflow.core.protobuf import meta_graph_pb2, saved_object_graph_pb2  # noqa: E402
+
+# Files that import google/protobuf/any.proto, which the package has already.
+print(any_pb2.Any().ByteSize(), meta_graph_pb2.MetaGraphDef().ByteSize(), saved_object_graph_pb2.SavedObjectGraph().ByteSize())

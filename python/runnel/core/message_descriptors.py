@@ -166,7 +166,7 @@ def add_to_pool(leaf):
     needed = {owners[text.split(".")[0]] for name in FILES[leaf] for text in _types_of(name)} - {leaf}
     for other in sorted(needed):
         add_to_pool(other)
-        made.dependency.append(_path(other))
+        made.dependency.append(_name_in(pool, other))
     for name in FILES[leaf]:
         _describe(name, made.message_type, made.enum_type)
     pool.AddSerializedFile(made.SerializeToString())
@@ -182,15 +182,19 @@ def _package(leaf):
 
 
 def _is_in(pool, leaf):
+    try:
+        return bool(_name_in(pool, leaf))
+    except KeyError:
+        return False
+
+
+def _name_in(pool, leaf):
+    """Returns the name of the file that has the messages of a file: google/protobuf/any.proto for Any."""
     from runnel._descriptors import FILES
     try:
-        pool.FindFileByName(_path(leaf))
+        return pool.FindFileByName(_path(leaf)).name
     except KeyError:
-        try:
-            pool.FindMessageTypeByName(_full(FILES[leaf][0]))
-        except KeyError:
-            return False
-    return True
+        return pool.FindMessageTypeByName(_full(FILES[leaf][0])).file.name
 
 
 def _types_of(name):

@@ -202,7 +202,8 @@ def getargspec(obj):
         else:
             target = type(target).__call__
     found = inspect.getfullargspec(target)
-    return ArgSpec(found.args, found.varargs, found.varkw, found.defaults)
+    defaults = (found.defaults or ()) + tuple((found.kwonlydefaults or {}).values())
+    return ArgSpec(found.args + found.kwonlyargs, found.varargs, found.varkw, defaults or None)
 
 
 def _partial_argspec(obj):
