@@ -116,3 +116,13 @@ def test_names_of_devices_with_memory(tf, np):
             except ValueError as error:
                 found.append(str(error))
     return found
+
+
+@both(v2=True)
+def test_the_order_of_unsorted_top_k(tf, np):
+    found = []
+    for seed in range(10):
+        x = np.random.RandomState(seed).rand(3, 12).astype("f")
+        x[1] = np.round(x[1] * 4)  # with ties
+        found += [tf.math.top_k(x, k, sorted=False).indices.numpy() for k in (2, 3, 5, 8, 11, 12)]
+    return found

@@ -13,7 +13,7 @@
 // The k best of a row: values descending, ties by position. If most of them are wanted, they are
 // sorted. Otherwise |best|, of k + 1, holds positions: a
 // heap with the worst on top, then sorted. If no order is requested it stays a heap in stock's
-// order: that of C++'s <algorithm> with one element more than k, whose last one is dropped.
+// order: that of C++'s <algorithm>, which pops the worst of the k before it pushes a better one.
 typedef void (*topk_row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best);
 
 #define TOPK(T, S, VALUE)                                                                     \
@@ -97,8 +97,8 @@ typedef void (*topk_row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sor
     if (k < n) drop_##S(x, best, size);                                                       \
     for (int64_t i = size; i < n; ++i)                                                        \
       if (better_##S(x, i, best[0])) {                                                        \
-        lift_##S(x, best, k, 0, i);                                                           \
-        drop_##S(x, best, size);                                                              \
+        drop_##S(x, best, k);                                                                 \
+        lift_##S(x, best, k - 1, 0, i);                                                       \
       }                                                                                       \
     if (!is_sorted && k < n) return;                                                          \
     for (int64_t last = k; last > 1; --last) drop_##S(x, best, last);                         \
