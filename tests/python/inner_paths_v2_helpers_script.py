@@ -18,13 +18,13 @@ from tensorflow.python.eager import backprop, backprop_util, record
 from tensorflow.python.framework import (
     c_api_util, composite_tensor_gradient, error_interpolation, ops, subscribe, tensor_util, traceable_stack, type_spec, versions)
 from tensorflow.python.lib.io import file_io
-from tensorflow.python.ops import math_ops
+from tensorflow.python.ops import array_ops, math_ops
 from tensorflow.python.platform import _pywrap_tf2, tf_logging
 from tensorflow.python.saved_model import (
     builder_impl, constants, fingerprinting, fingerprinting_utils, loader_impl, method_name_updater, signature_constants, tracing_utils)
 from tensorflow.python.saved_model.pywrap_saved_model import metrics
 from tensorflow.python.training.experimental import mixed_precision_global_state
-from tensorflow.python.util import fast_module_type, module_wrapper, tf_should_use, tf_stack
+from tensorflow.python.util import dispatch, fast_module_type, module_wrapper, tf_inspect, tf_should_use, tf_stack
 from tensorflow.tools.compatibility import all_renames_v2
 
 
@@ -214,6 +214,12 @@ def states():
     events = list(tf.compat.v1.train.summary_iterator(os.path.join(folder, os.listdir(folder)[0])))
     meta = [tf.compat.v1.MetaGraphDef.FromString(event.meta_graph_def) for event in events if event.meta_graph_def]
     print([sorted(one.collection_def) for one in meta])
+    apis = dispatch.apis_with_type_based_dispatch()
+    print(math_ops.add in apis, array_ops.concat in apis, tf.Module in apis)
+
+    def by_name(*args, b=2, c="Hello"):
+        return args
+    print(tf_inspect.getargspec(by_name).args, tf_inspect.getargspec(by_name).defaults)
 
 
 def switches():

@@ -287,6 +287,19 @@ def binary_elementwise_apis():
     return _functions(BINARY, "binary")
 
 
+def apis_with_type_based_dispatch():
+    """Returns the public functions that may be replaced for values of some types: those of one namespace or another that take tensors."""
+    from runnel.compat.v2 import names, places
+    found = {}
+    for space in ("", "math", "nn", "linalg", "strings", "image", "sparse", "io", "signal"):
+        for name in names.NAMES.get(space, ()):
+            with contextlib.suppress(AttributeError, ImportError, NotImplementedError):
+                value = places.find("%s.%s" % (space, name) if space else name)
+                if callable(value) and not isinstance(value, type):
+                    found[id(replacement(value))] = replacement(value)
+    return list(found.values())
+
+
 def _functions(names, kind):
     from runnel.compat.v2 import places
     found = [entry.wrapper for entry in _more[kind]]
