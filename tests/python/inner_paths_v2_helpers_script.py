@@ -23,7 +23,7 @@ from tensorflow.python.platform import _pywrap_tf2, tf_logging
 from tensorflow.python.saved_model import (
     builder_impl, constants, fingerprinting, fingerprinting_utils, loader_impl, method_name_updater, signature_constants, tracing_utils)
 from tensorflow.python.saved_model.pywrap_saved_model import metrics
-from tensorflow.python.training.experimental import mixed_precision_global_state
+from tensorflow.python.training.experimental import mixed_precision, mixed_precision_global_state
 from tensorflow.python.util import dispatch, fast_module_type, module_wrapper, tf_inspect, tf_should_use, tf_stack
 from tensorflow.tools.compatibility import all_renames_v2
 
@@ -238,3 +238,20 @@ captures()
 descriptions()
 states()
 switches()
+
+
+class Optimizer:
+    """An optimizer that is none of TensorFlow's."""
+
+
+class Scaled(Optimizer):
+    """What wraps it."""
+
+    def __init__(self, inner, loss_scale):
+        self.inner, self.loss_scale = inner, loss_scale
+
+
+mixed_precision.register_loss_scale_wrapper(Optimizer, lambda inner, scale: Scaled(inner, scale), Scaled)
+wrapped = mixed_precision.enable_mixed_precision_graph_rewrite_v1(Optimizer(), 123.0)
+print(type(wrapped).__name__, wrapped.loss_scale, outcome(mixed_precision.enable_mixed_precision_graph_rewrite_v1, wrapped))
+mixed_precision.disable_mixed_precision_graph_rewrite_v1()

@@ -182,6 +182,8 @@ python.keras.saving.saving_utils: alias.for_keras.saving_utils
 python.grappler.tf_optimizer: graph.grappler
 python.module.module: core.module
 python.platform._pywrap_tf2: alias.tf2
+python.training.experimental.mixed_precision: train.loss_scale_optimizer train
+python.training.checkpoint_utils: train.checkpoint_reader train
 python.training.experimental.mixed_precision_global_state: alias.util.mixed_precision_state
 python.ops.math_ops: alias.gradient_names ops.math_ops
 python.ops.bincount_ops: alias.bincount_names

@@ -72,6 +72,17 @@ def _times(gradient, factor):
     return gradient * factor
 
 
+_wrappers: dict = {}  # class of optimizers -> (function that wraps one, class of what it returns)
+
+
+def register_loss_scale_wrapper(optimizer_cls, wrapper_fn, wrapper_cls=None):
+    """Makes enable_mixed_precision_graph_rewrite wrap optimizers of a class by `wrapper_fn(optimizer, loss_scale)`.
+
+    `wrapper_cls` is the class of its results; by default `wrapper_fn` is that class.
+    """
+    _wrappers[optimizer_cls] = wrapper_fn, wrapper_cls or wrapper_fn
+
+
 def enable_mixed_precision_graph_rewrite(opt, loss_scale="dynamic"):
     """Lets sessions created from now on compute in half precision on GPUs where that is safe.
 
@@ -82,17 +93,18 @@ def enable_mixed_precision_graph_rewrite(opt, loss_scale="dynamic"):
     Returns:
       `opt` with a scaled loss. Use it instead of `opt`.
     """
-    if isinstance(opt, MixedPrecisionLossScaleOptimizer):
-        name = MixedPrecisionLossScaleOptimizer.__name__
+    wrapper = next((row for kind, row in _wrappers.items() if isinstance(opt, kind)), None)
+    if isinstance(opt, MixedPrecisionLossScaleOptimizer) or wrapper is not None and isinstance(opt, wrapper[1]):
+        name = MixedPrecisionLossScaleOptimizer.__name__ if wrapper is None else wrapper[1].__name__
         raise ValueError('"opt" must not already be an instance of a %s. `enable_mixed_precision_graph_rewrite` will '
                          "automatically wrap the optimizer with a %s." % (name, name))
-    if not isinstance(opt, Optimizer):
+    if wrapper is None and not isinstance(opt, Optimizer):
         raise ValueError('"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but '
                          "got: %s" % opt)
     if session.mixed_precision.has_other_sessions:
         logging.warn("You already have existing Sessions that do not use mixed precision. "
                      "enable_mixed_precision_graph_rewrite() will not affect these Sessions.")
-    opt = MixedPrecisionLossScaleOptimizer(opt, loss_scale)
+    opt = (MixedPrecisionLossScaleOptimizer if wrapper is None else wrapper[0])(opt, loss_scale)
     _switch(True)
     return opt
 

@@ -111,12 +111,6 @@ register_call_context_function = _registering("call_context_function")
 register_clear_session_function = _registering("clear_session_function")
 register_get_session_function = _registering("get_session_function")
 register_load_model_function = _registering("load_model_function")
-_loss_scale_wrappers: dict = {}  # class of optimizers -> function that wraps one
-
-
-def register_loss_scale_wrapper(optimizer_cls, wrapper_fn, wrapper_cls=None):
-    """Keeps the function that wraps an optimizer of a class for mixed precision."""
-    _loss_scale_wrappers[optimizer_cls] = wrapper_fn
 
 
 def record_gradient(op_name, inputs, attrs, outputs):

@@ -48,7 +48,7 @@ compat.v2.internal @ __internal__.distribute: strategy_supports_no_merge_call
 compat.v2.internal @ __internal__.distribute.interim: maybe_merge_call
 compat.v2.internal @ __internal__.eager_context: eager_mode get_config get_device_name set_soft_device_placement
 eager.def_function @ __internal__.function: Function
-compat.v2.internal @ __internal__.mixed_precision: register_loss_scale_wrapper
+train.loss_scale_optimizer @ __internal__.mixed_precision: register_loss_scale_wrapper
 compat.v2.internal @ __internal__.monitoring: BoolGauge
 core.nest_up_to @ __internal__.nest: flatten_up_to get_traverse_shallow_structure list_to_tuple map_structure_up_to yield_flat_paths
 alias.for_keras.nest_names @ __internal__.nest: is_attrs is_mapping sequence_like
