@@ -120,7 +120,7 @@ python.data.util.structure: data.structure
 python.data.util.traverse: alias.data_names
 python.distribute.ps_values: distribute.central_storage distribute
 python.distribute.values: distribute.values distribute.variable distribute
-python.eager.backprop: eager.backprop alias.gradient_names
+python.eager.backprop: eager.backprop alias.gradient_names compat.v2.internal
 python.eager.backprop_util: alias.gradient_names eager.backprop
 python.eager.benchmarks_test_base
 python.eager.cancellation: alias.eager_names
@@ -159,7 +159,7 @@ python.framework.graph_to_function_def: alias.util.function_graphs
 python.framework.op_callbacks: eager.op_callbacks
 python.debug.lib.check_numerics_callback: eager.check_numerics
 python.framework.config: alias.eager_names config
-python.framework.ops: OPS core.framework core.gradients_impl core.meta_graph estimator.estimator_names
+python.framework.ops: OPS graph.gradient_registry core.framework core.gradients_impl core.meta_graph estimator.estimator_names
 python.framework.sparse_tensor: alias.framework_names core.framework
 python.framework.tensor_util: alias.framework_names core.tensor_util core.convert
 python.framework.stack: core.session

@@ -3,6 +3,7 @@
 import contextlib
 import enum
 import re
+import sys
 import threading
 
 from runnel import _core
@@ -83,6 +84,9 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use "
                            "tf.GradientTape instead.")
     zeros = unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
+    registry = sys.modules.get("runnel.graph.gradient_registry")
+    if registry is not None:
+        registry.note(graph)
     with graph.as_default(), name_scope(name, "gradients", ys + xs) as scope:
         y_edges = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y, name="y") for y in ys]
         for i, y in enumerate(y_edges):
