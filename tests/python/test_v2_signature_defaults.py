@@ -54,3 +54,31 @@ def test_functions_that_cannot_be_saved(tf, np):
         except RuntimeError as error:
             results.append("not supported" in str(error))
     return results
+
+
+def test_names_that_change_are_logged():
+    """The text is stock's, which logs it by absl's own logger."""
+    import logging
+    import runnel.v2 as tf
+    logged = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            logged.append(record.getMessage())
+    logger, handler = logging.getLogger("absl"), Handler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32, name="A-b"), tf.TensorSpec([], tf.int32, name="A/D"), tf.TensorSpec([], tf.int32, name="c")])
+    def foo(a, b, c):
+        return a + b + c
+    module = tf.Module()
+    module.foo = foo
+    try:
+        tf.saved_model.save(module, tempfile.mkdtemp())
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert [text for text in logged if "input name" in text] == [
+        "Function `foo` contains input name(s) A-b, A/D with unsupported characters which will be renamed to a_b, a_d in the SavedModel."]

@@ -12,6 +12,7 @@ from runnel.eager.def_function import Function
 from runnel.eager.tracing import trace, visible_functions
 from runnel.saved_model import revived_types
 from runnel.saved_model.captures import Captures
+from runnel.saved_model.writing import tell_of_new_names
 
 
 class _SignatureMap(collections.abc.Mapping, Trackable):
@@ -59,7 +60,9 @@ def canonicalize(root, children, signatures):
         signatures = {}
     if not isinstance(signatures, collections.abc.Mapping):
         signatures = {"serving_default": signatures}
-    return {key: _as_signature(key, function) for key, function in signatures.items()}
+    made = {key: _as_signature(key, function) for key, function in signatures.items()}
+    tell_of_new_names(signatures.values())
+    return made
 
 
 def _default_signature(root, children):

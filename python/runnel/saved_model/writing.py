@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 
 from runnel.core.protobuf import message_class
 from runnel.eager.def_function import Function
@@ -54,7 +55,6 @@ def verify_ops(graph_def, namespace_whitelist):
 
 def safe_name(name):
     """Returns a name of an argument as one that a node may have."""
-    import re
     if re.match(r"^[A-Za-z0-9.][A-Za-z0-9_.\\-]*$", name):
         return name
     return re.sub(r"[^A-Za-z0-9_.\\-]", "_", re.sub(r"^[^A-Za-z0-9.]*", "", name))
@@ -80,6 +80,21 @@ def tell_of_untraced(objects):
         logging.getLogger("absl").info(
             "Found untraced functions such as %s while saving (showing %d of %d). These functions will not be directly callable after loading.",
             ", ".join(names[:_MOST_NAMES]), min(_MOST_NAMES, len(names)), len(names))
+
+
+def tell_of_new_names(functions):
+    """Logs the arguments of signatures whose names a FunctionDef cannot have: those get other ones in its signature."""
+    told = 0
+    for function in functions:
+        concrete = function.get_concrete_function() if getattr(function, "input_signature", None) is not None else function
+        names = getattr(concrete, "_arg_keywords", None) or ()
+        renamed = {name: re.sub("[^a-z0-9_]", "_", name.lower()) for name in names}
+        renamed = {name: new for name, new in renamed.items() if name != new}
+        if renamed and told < _MOST_NAMES:
+            told += 1
+            logging.getLogger("absl").info(
+                "Function `%s` contains input name(s) %s with unsupported characters which will be renamed to %s in the SavedModel.",
+                concrete.graph.name, ", ".join(renamed), ", ".join(renamed.values()))
 
 
 def replace_file(path, data):
