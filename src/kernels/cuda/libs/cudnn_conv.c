@@ -17,8 +17,10 @@
 #define TIMED_RUNS 3
 #define MOST_NOTES 16
 #define MOST_TEXT (INT64_C(32) << 20)  // bytes
-// Of the largest number of a result. Sums of floats come to 7e-5, engines with TF32 to 4e-3.
-#define MOST_ERROR 3e-4f
+// Of the largest number of a result. On an H200, sums of 200,000 floats come to 1e-5, an engine for
+// gradients of filters that transforms, and has no note of it, to 5e-5 for 3 x 3 and 6e-3 for 5
+// x 5.
+#define MOST_ERROR 2e-5f
 
 // A plan. What it was made of lives as long.
 typedef struct conv_plan_t {
@@ -285,7 +287,7 @@ static int64_t result_size(const rn_cuda_conv_t* conv) {
   return size * (conv->kind == RN_CONV_FORWARD ? conv->out_depth : conv->in_depth);
 }
 
-// Runs |plan| and compares: there are engines for floats that round to TF32 without a note of it.
+// Runs |plan| and compares: not every engine that transforms has a note of it.
 static rn_status_t check(search_t* search, const conv_plan_t* plan) {
   const rn_cuda_conv_t* conv = &plan->conv;
   const int64_t size = result_size(conv);
