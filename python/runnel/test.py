@@ -256,7 +256,7 @@ def _is_ragged(a, b):
     """Tells whether lists must be compared element by element, because they do not form numeric arrays."""
     import numpy as np
     for value in (a, b):
-        if any(isinstance(x, (dict, framework.Tensor)) or hasattr(x, "_asdict") for x in value):
+        if any(isinstance(x, (dict, framework.Tensor)) or hasattr(x, "_asdict") or hasattr(x, "_as_graph_element") for x in value):
             return True
         try:
             if np.asarray(value).dtype == object:

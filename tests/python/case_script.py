@@ -197,6 +197,9 @@ class OpTest(tf.test.TestCase, parameterized.TestCase):
             self.assertAllEqual([1.0, 1.0], v)
             tf.train.GradientDescentOptimizer(0.5).minimize(tf.reduce_sum(v * v)).run()
             self.assertAllClose([0.0, 0.0], sess.run(v))
+            w = tf.get_variable("w", [2], initializer=tf.zeros_initializer(), use_resource=True)
+            self.evaluate(w.initializer)
+            self.assertAllClose([w, w], [v, w])
 
     @tf.test.mock.patch.object(os, "getpid")
     def testMockedMethod(self, getpid):

@@ -241,3 +241,12 @@ def test_models_are_exchanged_with_stock(tmp_path, writer, reader):
                               env=environment)
         results.append(json.loads(done.stdout.splitlines()[-1]))
     assert results[0] == results[1]
+
+
+def test_variables_named_like_tensors(tmp_path):
+    import runnel.v2 as tf
+    module = tf.Module()
+    module.mean, module.total = tf.Variable(3.0, name="total:0"), tf.Variable(4.0, name="total")  # metrics of tf_keras are named so
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert (float(loaded.mean), float(loaded.total)) == (3.0, 4.0)

@@ -317,7 +317,7 @@ class _Writer:
         for number, obj in enumerate(self.objects):
             variable = variable_in(obj)
             if variable is not None:
-                name = graph.unique_name(variable._shared_name)
+                name = graph.unique_name(variable._shared_name.split(":")[0])  # programs name variables "total:0", too
                 nodes[number] = raw_ops.VarHandleOp(dtype=variable.dtype, shape=variable.shape, shared_name=name, name=name)
             elif isinstance(obj, CapturableResource) and obj.resource_handle is not None:
                 nodes[number] = obj._create_resource()
