@@ -3,7 +3,7 @@
 // A pool of n threads means n threads at work *with* the one that waits: it starts n - 1 of its
 // own, the first time there is something for them, and none at all for n = 1, when everything runs
 // in the caller. Idle workers sleep; one that has just run out of work looks around for some
-// microseconds first (some hundred where that has paid), because the next piece usually follows at
+// microseconds first (a hundred where that has paid), because the next piece usually follows at
 // once and a wake-up costs 20 microseconds. Jobs may be submitted from any thread. Loops use no
 // more threads than there are processors, jobs use all.
 //

@@ -108,7 +108,7 @@ typedef struct rn_pool_spin_t {
 bool rn_pool_spin_again(rn_pool_t* pool, rn_pool_spin_t* spin, int64_t patience);
 #define RN_POOL_LOOK_NS 10000  // a wait in which no yield is tried: half a wake-up
 // The longest wait, for threads that have been lucky with it; yields the processor meanwhile.
-#define RN_POOL_LONG_LOOK_NS 200000
+#define RN_POOL_LONG_LOOK_NS 100000
 
 int64_t rn_pool_now_ns(void);
 void rn_pool_futex_wait(_Atomic uint32_t* word, uint32_t expected);
