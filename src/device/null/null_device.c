@@ -36,6 +36,7 @@ typedef struct null_device_t {
   null_device_job_t* first;
   null_device_job_t* last;
   bool is_stopping;
+  bool is_working;  // on a job that is not in the queue any more
   bool has_thread;
   pthread_t thread;
   rn_status_t error;  // the first since the last sync
@@ -108,9 +109,12 @@ static void* thread_main(void* arg) {
     if (!job) break;
     null->first = job->next;
     if (!null->first) null->last = NULL;
+    null->is_working = true;
     rn_mutex_unlock(&null->mutex);
     run_job(null, job);
     rn_mutex_lock(&null->mutex);
+    null->is_working = false;
+    rn_cond_broadcast(&null->changed);
   }
   rn_mutex_unlock(&null->mutex);
   return NULL;
@@ -128,7 +132,7 @@ static rn_status_t enqueue(null_device_t* null, null_device_job_t* job) {
     else
       null->first = job;
     null->last = job;
-    rn_cond_signal(&null->changed);
+    rn_cond_broadcast(&null->changed);
   }
   rn_mutex_unlock(&null->mutex);
   return ok ? RN_OK
@@ -213,8 +217,18 @@ static void null_from_host(rn_device_t* device, const rn_tensor_t* source, rn_te
 static rn_status_t null_copy(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {
   return issue_job((null_device_t*)device, JOB_COPY, source, target, NULL, NULL);
 }
+// Without memory for a job it waits here: the caller may free what unfinished jobs write to.
 static void null_sync(rn_device_t* device, rn_device_done_t done, void* arg) {
-  issue(device, JOB_SYNC, NULL, NULL, done, arg);
+  null_device_t* null = (null_device_t*)device;
+  rn_status_t status = issue_job(null, JOB_SYNC, NULL, NULL, done, arg);
+  if (rn_ok(status)) return;
+  rn_mutex_lock(&null->mutex);
+  bool is_own = null->has_thread && pthread_equal(null->thread, pthread_self());
+  while (!is_own && (null->first || null->is_working)) rn_cond_wait(&null->changed, &null->mutex);
+  status = rn_status_join(null->error, status);
+  null->error = RN_OK;
+  rn_mutex_unlock(&null->mutex);
+  done(arg, status);
 }
 
 static void null_destroy(rn_device_t* device) {
