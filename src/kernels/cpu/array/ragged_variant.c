@@ -200,6 +200,17 @@ static rn_status_t stack_splits(rn_kernel_ctx_t* ctx, int p, int output) {
   return RN_OK;
 }
 
+// Copies the values of all elements into |out|, one behind the other.
+static rn_status_t join_values(rn_kernel_ctx_t* ctx, rn_tensor_t* out) {
+  char* to = out->data;
+  for (int64_t i = 0; i < rn_in(ctx, 0)->count; ++i) {
+    const rn_tensor_t* values = values_of(element(ctx, i));
+    RN_RETURN_IF_ERROR(rn_move_row(values->dtype, values->data, to, values->count));
+    to += rn_tensor_bytes(values);
+  }
+  return RN_OK;
+}
+
 static rn_status_t stack_values(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* in = rn_in(ctx, 0);
   int64_t dims[RN_MAX_RANK] = {0};
@@ -228,13 +239,7 @@ static rn_status_t stack_values(rn_kernel_ctx_t* ctx) {
   }
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, ctx->kernel->output_count - 1, shape, &out));
-  char* to = out->data;
-  for (int64_t i = 0; i < in->count; ++i) {
-    const rn_tensor_t* values = values_of(element(ctx, i));
-    RN_RETURN_IF_ERROR(rn_move_row(values->dtype, values->data, to, values->count));
-    to += rn_tensor_bytes(values);
-  }
-  return RN_OK;
+  return join_values(ctx, out);
 }
 
 // Stacks elements that are tensors, all of one shape, along one new dimension.
@@ -257,13 +262,7 @@ static rn_status_t stack_tensors(rn_kernel_ctx_t* ctx) {
   }
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  char* to = out->data;
-  for (int64_t i = 0; i < in->count; ++i) {
-    const rn_tensor_t* values = values_of(element(ctx, i));
-    RN_RETURN_IF_ERROR(rn_move_row(values->dtype, values->data, to, values->count));
-    to += rn_tensor_bytes(values);
-  }
-  return RN_OK;
+  return join_values(ctx, out);
 }
 
 static rn_status_t give_whole(rn_kernel_ctx_t* ctx, const rn_tensors_variant_t* ragged) {

@@ -17,8 +17,8 @@ RN_MUST_USE rn_status_t rn_csr_dense_output(rn_kernel_ctx_t* ctx, const rn_csr_t
                                             rn_tensor_t** out);
 // CSRSparseMatrixToSparseTensor.
 RN_MUST_USE rn_status_t rn_csr_check_sparse_type(const rn_kernel_ctx_t* ctx, const rn_csr_t* csr);
-// CSRSparseMatrixComponents: which matrix is wanted.
-RN_MUST_USE rn_status_t rn_csr_read_index(rn_kernel_ctx_t* ctx, const rn_csr_t* csr, int32_t* out);
+// CSRSparseMatrixComponents, of a matrix of any device.
+RN_MUST_USE rn_status_t rn_csr_output_components(rn_kernel_ctx_t* ctx, const rn_csr_t* csr);
 // SparseMatrixNNZ, from what the host knows of a matrix of any device.
 RN_MUST_USE rn_status_t rn_csr_output_counts(rn_kernel_ctx_t* ctx, const rn_csr_t* csr);
 

@@ -1,6 +1,7 @@
 // CSR matrices from dense and sparse tensors, and back.
 #include <inttypes.h>
 
+#include "device/device.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/sparse/csr_checks.h"
 #include "kernels/cpu/sparse/sparse.h"
@@ -166,16 +167,20 @@ static rn_status_t to_sparse_tensor(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Makes output |i| the |count| elements of |part| from |first| on.
+// Makes output |i| the |count| elements of |part| from |first| on, in the memory of the kernel's
+// device.
 static rn_status_t part_output(rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* part, int64_t first,
                                int64_t count) {
-  rn_tensor_t* out = NULL;
+  rn_tensor_t *out = NULL, from = *part;
   RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){1, &count}, &out));
-  if (count) memcpy(out->data, rn_element(part, first), rn_tensor_bytes(out));
-  return RN_OK;
+  if (count == 0) return RN_OK;
+  from.data = rn_element(part, first);
+  from.count = from.inline_dims[0] = count;
+  return rn_device_copy(ctx->kernel->device, &from, out);
 }
 
-rn_status_t rn_csr_read_index(rn_kernel_ctx_t* ctx, const rn_csr_t* csr, int32_t* out) {
+// Which matrix is wanted.
+static rn_status_t read_index(rn_kernel_ctx_t* ctx, const rn_csr_t* csr, int32_t* out) {
   const rn_tensor_t* index = rn_in(ctx, 1);
   rn_dtype_t dtype = ctx->kernel->output_types[2];
   if (csr->dtype != dtype)
@@ -190,16 +195,20 @@ rn_status_t rn_csr_read_index(rn_kernel_ctx_t* ctx, const rn_csr_t* csr, int32_t
   return RN_OK;
 }
 
-static rn_status_t components(rn_kernel_ctx_t* ctx) {
-  rn_csr_t* csr = NULL;
+rn_status_t rn_csr_output_components(rn_kernel_ctx_t* ctx, const rn_csr_t* csr) {
   int32_t b = 0;
-  RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
-  RN_RETURN_IF_ERROR(rn_csr_read_index(ctx, csr, &b));
+  RN_RETURN_IF_ERROR(read_index(ctx, csr, &b));
   const int32_t* batch = csr->part[RN_CSR_BATCH].data;
   const int64_t pointers = csr->height + 1, entries = batch[b + 1] - batch[b];
   RN_RETURN_IF_ERROR(part_output(ctx, 0, &csr->part[RN_CSR_ROWS], b * pointers, pointers));
   RN_RETURN_IF_ERROR(part_output(ctx, 1, &csr->part[RN_CSR_COLUMNS], batch[b], entries));
   return part_output(ctx, 2, &csr->part[RN_CSR_VALUES], batch[b], entries);
+}
+
+static rn_status_t components(rn_kernel_ctx_t* ctx) {
+  rn_csr_t* csr = NULL;
+  RN_RETURN_IF_ERROR(rn_csr_in(ctx, 0, &csr));
+  return rn_csr_output_components(ctx, csr);
 }
 
 rn_status_t rn_csr_output_counts(rn_kernel_ctx_t* ctx, const rn_csr_t* csr) {

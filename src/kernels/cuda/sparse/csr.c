@@ -232,27 +232,10 @@ static rn_status_t to_sparse_tensor(rn_kernel_ctx_t* ctx) {
   return rn_cuda_each(ctx, "sparse/csr/to_indices", csr->count * csr->height, &args, sizeof args);
 }
 
-// Makes output |i| the |count| elements of |part| from |first| on.
-static rn_status_t part_output(rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* part, int64_t first,
-                               int64_t count) {
-  rn_tensor_t *out = NULL, from = *part;
-  RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){1, &count}, &out));
-  if (count == 0) return RN_OK;
-  from.data = rn_element(part, first);
-  from.count = from.inline_dims[0] = count;
-  return rn_device_copy(ctx->kernel->device, &from, out);
-}
-
 static rn_status_t components(rn_kernel_ctx_t* ctx) {
   rn_csr_t* csr = NULL;
-  int32_t b = 0;
   RN_RETURN_IF_ERROR(rn_cuda_csr_in(ctx, 0, &csr));
-  RN_RETURN_IF_ERROR(rn_csr_read_index(ctx, csr, &b));
-  const int32_t* batch = csr->part[RN_CSR_BATCH].data;
-  const int64_t pointers = csr->height + 1, entries = batch[b + 1] - batch[b];
-  RN_RETURN_IF_ERROR(part_output(ctx, 0, &csr->part[RN_CSR_ROWS], b * pointers, pointers));
-  RN_RETURN_IF_ERROR(part_output(ctx, 1, &csr->part[RN_CSR_COLUMNS], batch[b], entries));
-  return part_output(ctx, 2, &csr->part[RN_CSR_VALUES], batch[b], entries);
+  return rn_csr_output_components(ctx, csr);
 }
 
 static rn_status_t nnz(rn_kernel_ctx_t* ctx) {
