@@ -1,26 +1,14 @@
 // Steps with a loop in which a call of the driver fails, while they run as they are, are recorded
 // or are replayed. The step ends with a status, nothing leaks, and the next steps are right.
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "emulator/emulator.h"
+#include "emulated_driver.h"
 #include "runnel/control_flow.h"
 #include "util.h"
 
 #define UNKNOWN 999
 enum { STEPS = 5, TURNS = 6 };
-
-#define POINTER(result, name, parameters) static result(*name) parameters;
-RN_EMULATED_CALLS(POINTER)
-static void find_emulator(void) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("RUNNEL_CUDA_PATH"));
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  cr_assert_not_null(library, "%s", dlerror());
-#define FIND(result, name, parameters) *(void**)&name = dlsym(library, #name);
-  RN_EMULATED_CALLS(FIND)
-}
 
 static rn_edge_t below(rn_scope_t* s, const rn_edge_t* values, void* arg) {
   (void)arg;

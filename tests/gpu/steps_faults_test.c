@@ -1,27 +1,15 @@
 // Training steps in which something fails: the n-th call of the driver, the n-th allocation on the
 // card or on the host, a compilation, or the card itself. The step ends with a status that says
 // where, nothing leaks, and the session trains on as if nothing had happened.
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "emulator/emulator.h"
+#include "emulated_driver.h"
 #include "net.h"
 
 #define OUT_OF_MEMORY 2
 #define LOST 700
 #define UNKNOWN 999
-
-#define POINTER(result, name, parameters) static result(*name) parameters;
-RN_EMULATED_CALLS(POINTER)
-static void find_emulator(void) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("RUNNEL_CUDA_PATH"));
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  cr_assert_not_null(library, "%s", dlerror());
-#define FIND(result, name, parameters) *(void**)&name = dlsym(library, #name);
-  RN_EMULATED_CALLS(FIND)
-}
 
 // The losses without faults.
 static float expected[NET_STEPS];
