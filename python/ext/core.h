@@ -55,7 +55,7 @@ typedef struct rnpy_graph_t {
 // interpreter's lock.
 typedef struct rnpy_call_site_t rnpy_call_site_t;
 
-// Returns the calls outside of this package that led here; NULL if there are none, or no memory.
+// Returns the calls in the user's program that led here; NULL if there are none or memory ran out.
 // The caller owns a reference. Shares what they have in common with |like|, which may be NULL.
 rnpy_call_site_t* rnpy_call_site_now(rnpy_call_site_t* like);
 void rnpy_call_site_release(rnpy_call_site_t* site);

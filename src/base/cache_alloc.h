@@ -30,9 +30,9 @@ void rn_cache_alloc_set_limit(rn_cache_alloc_t* cache, size_t limit);
 // is fine.
 void rn_cache_alloc_release(rn_cache_alloc_t* cache);
 rn_allocator_t rn_cache_allocator(rn_cache_alloc_t* cache);
-// Gives all idle blocks back to the base, or at least |bytes| of them if there are so many: the
-// system takes its time for each.
+// Returns all idle blocks to the base.
 void rn_cache_alloc_trim(rn_cache_alloc_t* cache);
+// Stops once |bytes| have been returned, because the system takes a while to free each block.
 void rn_cache_alloc_trim_some(rn_cache_alloc_t* cache, size_t bytes);
 void rn_cache_alloc_stats(rn_cache_alloc_t* cache, rn_cache_stats_t* out);
 

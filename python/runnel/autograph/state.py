@@ -46,7 +46,7 @@ def is_tensor(value):
 
 
 def as_condition(value, what):
-    """Returns the scalar tensor that a condition is, which may have any shape of one element. Raises ValueError if it is none."""
+    """Converts a condition with exactly one element to a scalar tensor. Raises ValueError for anything else."""
     value = convert_to_tensor(value)
     if value.dtype.base_dtype != dtypes.bool:
         raise ValueError("condition of %s expected to be `tf.bool` scalar, got %s; to use as boolean Tensor, use `tf.cast`; to check for None, use "

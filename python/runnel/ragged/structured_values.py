@@ -45,7 +45,7 @@ def _of_dict(value, spec, path):
 
 
 def _depth_of_dicts(value, names):
-    """Returns how many lists are around dicts, or None if there are none. Adds the dicts' keys to `names`."""
+    """Returns how deeply dicts are nested in lists, or None if there are no dicts. Adds their keys to `names`."""
     if isinstance(value, dict):
         names.update(dict.fromkeys(value))
         return 0
@@ -104,7 +104,7 @@ def _zeros(value):
 
 
 def _depth_of_empty(value):
-    """Returns how many lists are around empty ones, or None if there is anything else in them."""
+    """Returns how deeply empty lists are nested in lists, or None if the lists contain anything else."""
     if not isinstance(value, list):
         return None
     depths = [_depth_of_empty(item) for item in value]

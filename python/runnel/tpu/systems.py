@@ -45,14 +45,14 @@ class XLAOptions(collections.namedtuple("XLAOptions", "use_spmd_for_xla_partitio
 
 
 class Topology:
-    """The arrangement of a TPU's devices. There is none here."""
+    """How a TPU's devices are arranged. Runnel has no TPUs, so this cannot be created."""
 
     def __init__(self, serialized=None, mesh_shape=None, device_coordinates=None):
         raise errors.NotFoundError(None, None, _NONE)
 
 
 class DeviceAssignment:
-    """The devices of a TPU that a computation uses. There are none here."""
+    """Which TPU devices a computation uses. Runnel has no TPUs, so this cannot be created."""
 
     def __init__(self, topology, core_assignment):
         raise errors.NotFoundError(None, None, _NONE)

@@ -15,7 +15,7 @@ def _is_framework_filename(filename):
 
 
 def _find_index_of_defining_frame(trace):
-    """Returns the place of the innermost frame that is not the library's own; 0 if there is none."""
+    """Returns the index of the innermost frame outside the library, or 0 if every frame is inside it."""
     own = [place for place, frame in enumerate(trace) if not _is_framework_filename(frame.filename)]
     return own[-1] if own else 0
 
