@@ -20,6 +20,7 @@
 #include "base/hash.h"
 
 #define MANY ((size_t)16 << 20)  // bytes that are worth a walk over malloc's heaps
+#define LARGE (1 << 20)          // bytes of a block that gets a mapping of its own
 
 // glibc allocates blocks of up to 32 MiB on its heaps once such blocks have been freed, and shrinks
 // a heap only from its end.
@@ -31,7 +32,10 @@ void rn_machine_trim(void) {
 
 void rn_machine_map_large_blocks(void) {
 #ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_MMAP_THRESHOLD, LARGE);
+  // Setting that one ends the automatic choice of this one, which would stay at 128 KiB: each free
+  // of a larger block at the end of a heap would give its pages back.
+  mallopt(M_TRIM_THRESHOLD, 4 * LARGE);
 #endif
 }
 

@@ -23,7 +23,7 @@ void rn_machine_trim(void);
 
 // For the process of a server: blocks of malloc from 1 MiB on are mappings of their own, which go
 // back to the system when they are freed. Otherwise glibc keeps blocks of up to 32 MiB on its heaps
-// once such a block was freed.
+// once such a block was freed. Smaller blocks leave up to 4 MiB of pages at the end of each heap.
 void rn_machine_map_large_blocks(void);
 
 // Descriptors that the process may have open.

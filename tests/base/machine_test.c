@@ -5,10 +5,12 @@
 #include "base/machine.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../support/status.h"
@@ -117,3 +119,37 @@ Test(machine, memory_and_descriptors) {
   cr_assert_gt(rn_machine_memory(), 1 << 20);
   cr_assert_gt(rn_machine_descriptors(), 2);
 }
+
+// Sanitizers have an allocator of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static long faults_of_thread(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+// Allocates, writes and frees blocks of 512 KiB at the end of a heap of malloc's. Not on the main
+// thread, whose heap has other rules. Returns how many pages the system had to give, in all.
+static void* reuse_heap(void* arg) {
+  long* out = arg;
+  const size_t size = 512 << 10;
+  for (int i = 0; i < 100; ++i) {
+    if (i == 1) *out = -faults_of_thread();
+    char* volatile block = malloc(size);
+    cr_assert_not_null(block);
+    memset(block, i, size);
+    free(block);
+  }
+  *out += faults_of_thread();
+  return NULL;
+}
+
+Test(machine, freed_blocks_keep_their_pages) {
+  rn_machine_map_large_blocks();
+  long faults = 0;
+  pthread_t thread;
+  cr_assert_eq(pthread_create(&thread, NULL, reuse_heap, &faults), 0);
+  pthread_join(thread, NULL);
+  cr_assert_lt(faults, 1000);  // 99 times 128 if each free gave the pages back
+}
+#endif
