@@ -7,13 +7,9 @@
 #include "kernels/kernel_rows.h"
 
 rn_status_t rn_staging_user_init(const rn_kernel_init_t* init, const char* type,
-                                 rn_status_t (*create)(void* arg, rn_resource_t** out),
-                                 rn_staging_user_t* user) {
-  rn_str_t name = rn_init_string(init, "shared_name");
+                                 rn_shared_create_fn_t create, rn_staging_user_t* user) {
   user->components = rn_init_attr(init, "dtypes")->count;
-  return rn_resources_get(init->resources, rn_init_string(init, "container"),
-                          name.size ? name : init->node, type, create, (void*)(uintptr_t)init,
-                          &user->resource);
+  return rn_shared_get(init, type, create, &user->resource);
 }
 
 void rn_staging_user_destroy(void* state) {

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "kernels/cpu/data_flow/parking.h"
+#include "kernels/cpu/state/shared.h"
 
 // The state of a kernel that uses a staging area. Kernels with the same container and shared_name
 // (or node name) share one area; the first of them determines its limits.
@@ -14,8 +15,7 @@ typedef struct rn_staging_user_t {
 } rn_staging_user_t;
 
 RN_MUST_USE rn_status_t rn_staging_user_init(const rn_kernel_init_t* init, const char* type,
-                                             rn_status_t (*create)(void* arg, rn_resource_t** out),
-                                             rn_staging_user_t* user);
+                                             rn_shared_create_fn_t create, rn_staging_user_t* user);
 void rn_staging_user_destroy(void* user);
 
 // The limits of a staging area; 0 if unlimited.

@@ -8,6 +8,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/state/shared.h"
 
 // A call that waits, with one task or the tasks of its parts.
 typedef struct rn_batched_call_t {
@@ -145,13 +146,11 @@ rn_status_t rn_call_batcher_find(const rn_kernel_init_t* init, rn_arena_t* arena
                                  rn_call_batch_run_fn_t run, rn_call_batcher_t** out) {
   batcher_make_t make = {.init = init, .run = run};
   rn_str_t container = rn_init_string(init, "container");
-  rn_str_t shared = rn_init_string(init, "shared_name"),
-           queue = rn_init_string(init, "batching_queue");
+  rn_str_t queue = rn_init_string(init, "batching_queue");
   rn_str_t name;
   rn_resource_t* found = NULL;
   RN_RETURN_IF_ERROR(read_options(init, arena, &make.options));
-  RN_RETURN_IF_ERROR(rn_arena_printf(arena, &name, "%.*s/%.*s",
-                                     RN_STR_ARGS(shared.size ? shared : init->node),
+  RN_RETURN_IF_ERROR(rn_arena_printf(arena, &name, "%.*s/%.*s", RN_STR_ARGS(rn_shared_name(init)),
                                      RN_STR_ARGS(queue)));
   RN_RETURN_IF_ERROR(rn_resources_get(init->resources, container, name, RN_CALL_BATCHER_TYPE,
                                       make_batcher, &make, &found));

@@ -7,6 +7,7 @@
 #include "kernels/cpu/data_flow/parking.h"
 #include "kernels/cpu/function/pieces.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/state/shared.h"
 #include "kernels/kernel_rows.h"
 
 #define UNBATCH_TYPE "UnbatchResource"
@@ -222,10 +223,7 @@ static void unbatch_compute(rn_kernel_ctx_t* ctx) {
 static rn_status_t unbatch_init(const rn_kernel_init_t* init, void* state_) {
   unbatch_t* state = state_;
   rn_resource_t* found = NULL;
-  rn_str_t shared = rn_init_string(init, "shared_name");
-  RN_RETURN_IF_ERROR(rn_resources_get(init->resources, rn_init_string(init, "container"),
-                                      shared.size ? shared : init->node, UNBATCH_TYPE,
-                                      resource_create, (void*)(uintptr_t)init, &found));
+  RN_RETURN_IF_ERROR(rn_shared_get(init, UNBATCH_TYPE, resource_create, &found));
   state->resource = (unbatch_resource_t*)found;
   return RN_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "kernels/image_geometry.h"
 #include "tensor/float16.h"
 
 typedef struct candidate_t {
@@ -34,22 +35,9 @@ static float rounded(const rn_nms_t* nms, float x) {
   return nms->is_half ? rn_half_to_float(rn_float_to_half(x)) : x;
 }
 
-// The smaller and the larger of two numbers; the first if they are unordered.
-static float lower(float a, float b) { return b < a ? b : a; }
-static float higher(float a, float b) { return a < b ? b : a; }
-
 static float overlap(const rn_nms_t* nms, int64_t i, int64_t j) {
   if (!nms->boxes) return nms->overlaps[i * nms->count + j];
-  const float *a = nms->boxes + i * nms->stride, *b = nms->boxes + j * nms->stride;
-  float ay0 = lower(a[0], a[2]), ay1 = higher(a[0], a[2]);
-  float ax0 = lower(a[1], a[3]), ax1 = higher(a[1], a[3]);
-  float by0 = lower(b[0], b[2]), by1 = higher(b[0], b[2]);
-  float bx0 = lower(b[1], b[3]), bx1 = higher(b[1], b[3]);
-  float area_a = (ay1 - ay0) * (ax1 - ax0), area_b = (by1 - by0) * (bx1 - bx0);
-  if (area_a <= 0 || area_b <= 0) return 0;
-  float height = higher(lower(ay1, by1) - higher(ay0, by0), 0);
-  float width = higher(lower(ax1, bx1) - higher(ax0, bx0), 0);
-  return rounded(nms, height * width / (area_a + area_b - height * width));
+  return rounded(nms, rn_boxes_overlap(nms->boxes + i * nms->stride, nms->boxes + j * nms->stride));
 }
 
 // The factor that a selected box applies to the score of one that overlaps it.

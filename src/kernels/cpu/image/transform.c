@@ -27,48 +27,6 @@ rn_status_t rn_image_transform_init(const rn_kernel_init_t* init, void* state) {
                              RN_STR_ARGS(fill));
 }
 
-static float clamp(float x, int64_t size) {
-  return x < 0 ? 0 : x > (float)(size - 1) ? (float)(size - 1) : x;
-}
-
-// [abcd] continues as [dcba|abcd|dcba].
-static float reflect(float x, int64_t size) {
-  float twice = (float)(2 * size);
-  if (size <= 1) return 0;
-  if (x < 0) {
-    x += twice * truncf(-x / twice);
-    x = x < -(float)size ? x + twice : -x - 1;
-  } else if (x > (float)(size - 1)) {
-    x -= twice * truncf(x / twice);
-    if (x >= (float)size) x = twice - x - 1;
-  }
-  return clamp(x, size);
-}
-
-// [abcd] continues as [abcd|abcd|abcd].
-static float wrap(float x, int64_t size) {
-  float last = (float)(size - 1);
-  if (size <= 1) return 0;
-  if (x < 0)
-    x += (float)size * (truncf(-x / last) + 1);
-  else if (x > last)
-    x -= (float)size * truncf(x / last);
-  return clamp(x, size);
-}
-
-static float place(rn_border_t border, float x, int64_t size) {
-  switch (border) {
-    case RN_BORDER_REFLECT:
-      return reflect(x, size);
-    case RN_BORDER_WRAP:
-      return wrap(x, size);
-    case RN_BORDER_NEAREST:
-      return clamp(x, size);
-    default:
-      return x;
-  }
-}
-
 typedef struct image_transform_job_t {
   const rn_tensor_t* images;
   const float *floats, *matrices;
@@ -156,8 +114,8 @@ static void transform_piece(void* arg, int64_t begin, int64_t end) {
       continue;
     }
     float in_x = (m[0] * x + m[1] * y + m[2]) / by, in_y = (m[3] * x + m[4] * y + m[5]) / by;
-    look(job, b, place(job->transform.border, in_y, job->height),
-         place(job->transform.border, in_x, job->width), i * job->depth);
+    look(job, b, rn_position_inside(job->transform.border, in_y, job->height),
+         rn_position_inside(job->transform.border, in_x, job->width), i * job->depth);
   }
 }
 

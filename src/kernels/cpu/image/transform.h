@@ -3,14 +3,7 @@
 #define RUNNEL_KERNELS_CPU_IMAGE_TRANSFORM_H_
 
 #include "framework/kernel.h"
-
-// How an image continues beyond its edges.
-typedef enum rn_border_t {
-  RN_BORDER_CONSTANT,
-  RN_BORDER_REFLECT,
-  RN_BORDER_WRAP,
-  RN_BORDER_NEAREST,
-} rn_border_t;
+#include "kernels/image_geometry.h"
 
 // The state of the kernels.
 typedef struct rn_image_transform_t {

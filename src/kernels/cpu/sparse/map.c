@@ -1,6 +1,7 @@
 // Sparse tensors stored in a map under numbers, which travel through queues in their place.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/sparse/parts.h"
+#include "kernels/cpu/state/shared.h"
 #include "kernels/kernel_rows.h"
 
 #define MAP_TYPE "SparseTensorsMap"
@@ -60,11 +61,9 @@ typedef struct map_user_t {
 static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
   map_user_t* user = state;
   rn_resource_t* map = NULL;
-  rn_str_t name = rn_init_string(init, "shared_name");
-  if (!name.size) name = init->node;
+  rn_str_t name = rn_shared_name(init);
   user->allocator = init->allocator;
-  RN_RETURN_IF_ERROR(rn_resources_get(init->resources, rn_init_string(init, "container"), name,
-                                      MAP_TYPE, map_create, (void*)(uintptr_t)init, &map));
+  RN_RETURN_IF_ERROR(rn_shared_get(init, MAP_TYPE, map_create, &map));
   user->map = (sparse_map_t*)map;
   user->name_size = name.size + 1;
   return rn_str_dup(init->allocator, name, &user->name);

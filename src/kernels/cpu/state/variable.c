@@ -5,6 +5,7 @@
 #include "framework/anonymous.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/state/handle.h"
+#include "kernels/cpu/state/shared.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -87,8 +88,7 @@ static rn_status_t make_variable(void* arg, rn_resource_t** out) {
 // Finds the variable by container and shared_name, or by the node's name. Messages call it
 // |called|, or by its key if that is "".
 static rn_status_t find_variable(const rn_kernel_init_t* init, rn_str_t called, holder_t* holder) {
-  rn_str_t name = rn_init_string(init, "shared_name");
-  if (!name.size) name = init->node;
+  rn_str_t name = rn_shared_name(init);
   variable_make_t make = {init->allocator, rn_init_type(init, "dtype"),
                           called.size ? called : name};
   if (rn_str_is(name, RN_ANONYMOUS_NAME))

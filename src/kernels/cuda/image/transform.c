@@ -5,10 +5,6 @@
 #include "kernels/cuda/image/transform_args.h"
 
 static rn_status_t transform(rn_kernel_ctx_t* ctx) {
-  static const i32 borders[] = {[RN_BORDER_CONSTANT] = RN_CUDA_CONSTANT,
-                                [RN_BORDER_REFLECT] = RN_CUDA_REFLECT,
-                                [RN_BORDER_WRAP] = RN_CUDA_WRAP,
-                                [RN_BORDER_NEAREST] = RN_CUDA_NEAREST};
   const rn_image_transform_t* state = ctx->state;
   const rn_tensor_t *images = rn_in(ctx, 0), *matrices = rn_in(ctx, 1);
   rn_tensor_t* out = NULL;
@@ -26,7 +22,7 @@ static rn_status_t transform(rn_kernel_ctx_t* ctx) {
                                  .width = dims[2],
                                  .matrix_step = rn_tensor_dim(matrices, 0) > 1 ? 8 : 0,
                                  .is_bilinear = state->is_bilinear,
-                                 .border = borders[state->border]};
+                                 .border = (i32)state->border};
   if (ctx->kernel->input_count > 3) args.fill = *RN_DATA(rn_in(ctx, 3), const float);
   return rn_cuda_image_each(ctx, "transform/transform", out->dtype, args.count, &args, sizeof args);
 }

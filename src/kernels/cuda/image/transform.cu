@@ -2,51 +2,10 @@
 #include "kernels/cuda/array/produce.cuh"
 
 #include "kernels/cuda/image/transform_args.h"
+#include "kernels/image_geometry.h"
 
 // Rounded by itself, as on the CPU: not joined with the addition that follows.
 RN_DEVICE float times(float a, float b) { return __fmul_rn(a, b); }
-
-RN_DEVICE float clamped(float x, i64 size) {
-  return x < 0 ? 0 : x > (float)(size - 1) ? (float)(size - 1) : x;
-}
-
-// [abcd] continues as [dcba|abcd|dcba].
-RN_DEVICE float reflected(float x, i64 size) {
-  float twice = (float)(2 * size);
-  if (size <= 1) return 0;
-  if (x < 0) {
-    x += twice * truncf(-x / twice);
-    x = x < -(float)size ? x + twice : -x - 1;
-  } else if (x > (float)(size - 1)) {
-    x -= twice * truncf(x / twice);
-    if (x >= (float)size) x = twice - x - 1;
-  }
-  return clamped(x, size);
-}
-
-// [abcd] continues as [abcd|abcd|abcd].
-RN_DEVICE float wrapped(float x, i64 size) {
-  float last = (float)(size - 1);
-  if (size <= 1) return 0;
-  if (x < 0)
-    x += (float)size * (truncf(-x / last) + 1);
-  else if (x > last)
-    x -= (float)size * truncf(x / last);
-  return clamped(x, size);
-}
-
-RN_DEVICE float placed(i32 border, float x, i64 size) {
-  switch (border) {
-    case RN_CUDA_REFLECT:
-      return reflected(x, size);
-    case RN_CUDA_WRAP:
-      return wrapped(x, size);
-    case RN_CUDA_NEAREST:
-      return clamped(x, size);
-    default:
-      return x;
-  }
-}
 
 // A float as an element; 0 where an integer cannot hold it.
 template <typename T>
@@ -95,8 +54,11 @@ RN_DEVICE void transform(const rn_cuda_transform_args& args) {
     float out_x = (float)column, out_y = (float)row;
     float by = times(m[6], out_x) + times(m[7], out_y) + 1;
     if (by == 0) return element<T>(args.fill);
-    float x = placed(args.border, (times(m[0], out_x) + times(m[1], out_y) + m[2]) / by, args.width);
-    float y = placed(args.border, (times(m[3], out_x) + times(m[4], out_y) + m[5]) / by, args.height);
+    const rn_border_t border = (rn_border_t)args.border;
+    float x = (times(m[0], out_x) + times(m[1], out_y) + m[2]) / by;
+    float y = (times(m[3], out_x) + times(m[4], out_y) + m[5]) / by;
+    x = rn_position_inside(border, x, args.width);
+    y = rn_position_inside(border, y, args.height);
     const i64 size = args.height * args.width * args.depth.wide;
     plane<T> from = {static_cast<const T*>(args.images) + image * size + channel, args.height,
                      args.width, args.depth.wide, args.fill};

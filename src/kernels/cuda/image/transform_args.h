@@ -4,8 +4,6 @@
 
 #include "kernels/cuda/array/divide.h"
 
-enum { RN_CUDA_CONSTANT, RN_CUDA_REFLECT, RN_CUDA_WRAP, RN_CUDA_NEAREST };
-
 typedef struct rn_cuda_transform_args {
   const void* images;
   const float* matrices;
@@ -15,7 +13,7 @@ typedef struct rn_cuda_transform_args {
   i64 height, width;                 // of the input
   i64 matrix_step;                   // 8, or 0 if all images share one
   float fill;
-  i32 is_bilinear, border;
+  i32 is_bilinear, border;  // an rn_border_t
 } rn_cuda_transform_args;
 
 #endif  // RUNNEL_KERNELS_CUDA_IMAGE_TRANSFORM_ARGS_H_
