@@ -102,6 +102,23 @@ def test_many_ways_to_one_dataset():
     assert tf.raw_ops.DatasetFingerprint(input_dataset=variant).shape == []
     tf.raw_ops.GlobalShuffleDataset(input_dataset=variant, seed=1, seed2=2, seed_generator=tf.raw_ops.DummySeedGenerator(),
                                     output_types=[tf.int64], output_shapes=[[]])
+    variant = tf.data.experimental.to_variant(tf.data.TextLineDataset(["mine.txt", "theirs.txt"]))
+    for _ in range(40):
+        variant = tf.raw_ops.ConcatenateDataset(input_dataset=variant, another_dataset=variant, output_types=[tf.string], output_shapes=[[]])
+    shard = tf.raw_ops.AutoShardDataset(input_dataset=variant, num_workers=2, index=0, auto_shard_policy=1, output_types=[tf.string],
+                                        output_shapes=[[]])
+    assert shard.shape == []
+
+
+def test_many_ways_to_one_function():
+    """2^40 ways lead through calls to the first function, and the search for state looks at it once."""
+    import runnel.v2 as tf
+    call = tf.function(lambda x: x + 1, input_signature=[tf.TensorSpec([], tf.int64)])
+    for _ in range(40):
+        call = tf.function(lambda x, call=call: call(x) * call(x), input_signature=[tf.TensorSpec([], tf.int64)])
+    dataset = tf.data.Dataset.range(1).map(call)
+    text = tf.raw_ops.DatasetToGraphV2(input_dataset=dataset._variant_tensor, external_state_policy=2).numpy()
+    assert b"MapDataset/_" in text
 
 
 @both(v2=True, raises=True)

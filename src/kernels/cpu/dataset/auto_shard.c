@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#include "base/vec.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/derived.h"
 #include "kernels/cpu/dataset/remake.h"
@@ -12,8 +13,11 @@ enum { POLICY_OFF = -1, POLICY_AUTO, POLICY_FILE, POLICY_DATA, POLICY_HINT };
 
 #define MAX_DEPTH 256  // nesting of datasets
 
+// What became of each dataset: several may read one.
 typedef struct auto_shard_t {
   int64_t workers, index;
+  RN_VEC(const rn_dataset_t*) from;  // Borrowed
+  RN_VEC(rn_dataset_t*) to;          // Owned
 } auto_shard_t;
 
 static const char* const readers[] = {
@@ -68,11 +72,11 @@ static rn_status_t divide_names(const auto_shard_t* own, const rn_tensor_t* name
   return RN_OK;
 }
 
-static rn_status_t by_files(const auto_shard_t* own, rn_dataset_t* dataset, int depth,
+static rn_status_t by_files(auto_shard_t* own, rn_dataset_t* dataset, int depth,
                             rn_dataset_t** out);
 
 // The input dataset |tensor|, divided: as a shard, or by the files that it reads.
-static rn_status_t divide_input(const auto_shard_t* own, const rn_tensor_t* tensor, bool is_shard,
+static rn_status_t divide_input(auto_shard_t* own, const rn_tensor_t* tensor, bool is_shard,
                                 int depth, rn_tensor_t* out) {
   rn_dataset_t *input = NULL, *made = NULL;
   RN_RETURN_IF_ERROR(rn_dataset_of(tensor, &input));
@@ -84,7 +88,7 @@ static rn_status_t divide_input(const auto_shard_t* own, const rn_tensor_t* tens
 }
 
 // Divides the inputs of |dataset|: names of files, or datasets.
-static rn_status_t divide_inputs(const auto_shard_t* own, rn_dataset_t* dataset, int depth,
+static rn_status_t divide_inputs(auto_shard_t* own, rn_dataset_t* dataset, int depth,
                                  rn_tensor_t* divided, int* out_count) {
   bool is_reader = is_one_of(dataset->node->op->name, readers), is_maker = false;
   if (is_one_of(dataset->node->op->name, makers))
@@ -105,8 +109,7 @@ static rn_status_t divide_inputs(const auto_shard_t* own, rn_dataset_t* dataset,
   return RN_OK;
 }
 
-static rn_status_t by_files(const auto_shard_t* own, rn_dataset_t* dataset, int depth,
-                            rn_dataset_t** out) {
+static rn_status_t divide(auto_shard_t* own, rn_dataset_t* dataset, int depth, rn_dataset_t** out) {
   const char* name = dataset->node->op->name;
   if (is_one_of(name, sources) || depth == MAX_DEPTH)
     return rn_not_found("Found an unshardable source dataset: %s", name);
@@ -122,6 +125,32 @@ static rn_status_t by_files(const auto_shard_t* own, rn_dataset_t* dataset, int 
   rn_data_row_clear(divided, count);
   RN_FREE_ARRAY(dataset->node->allocator, divided, count);
   return status;
+}
+
+static rn_status_t by_files(auto_shard_t* own, rn_dataset_t* dataset, int depth,
+                            rn_dataset_t** out) {
+  rn_allocator_t allocator = dataset->node->allocator;
+  *out = NULL;
+  for (size_t i = 0; i < own->to.count && !*out; ++i)
+    if (own->from.items[i] == dataset) *out = own->to.items[i];
+  if (!*out) {
+    rn_status_t status = divide(own, dataset, depth, out);
+    if (rn_ok(status)) status = rn_vec_push(&own->from, allocator, dataset);
+    if (rn_ok(status)) status = rn_vec_push(&own->to, allocator, *out);
+    if (!rn_ok(status)) {
+      rn_dataset_release(*out);
+      *out = NULL;
+      return status;
+    }
+  }
+  rn_object_retain(&(*out)->object);
+  return RN_OK;
+}
+
+static void forget(auto_shard_t* own, rn_allocator_t allocator) {
+  for (size_t i = 0; i < own->to.count; ++i) rn_dataset_release(own->to.items[i]);
+  rn_vec_free(&own->from, allocator);
+  rn_vec_free(&own->to, allocator);
 }
 
 rn_status_t rn_data_auto_shard(rn_dataset_t* dataset, rn_dataset_t** out) {
@@ -142,6 +171,7 @@ rn_status_t rn_data_auto_shard(rn_dataset_t* dataset, rn_dataset_t** out) {
   }
   if (policy != POLICY_DATA) {
     rn_status_t status = by_files(&own, input, 0, out);
+    forget(&own, input->node->allocator);
     if (rn_ok(status) || policy == POLICY_FILE || rn_status_code(status) != RN_CODE_NOT_FOUND)
       return status;
     rn_status_free(status);

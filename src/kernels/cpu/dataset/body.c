@@ -1,4 +1,5 @@
 // What the function of a dataset does, read from its definition: see rewrite.h.
+#include "base/map.h"
 #include "framework/pipeline_proto.h"
 #include "kernels/cpu/dataset/rewrite.h"
 #include "wire/decode.h"
@@ -6,47 +7,70 @@
 #define MAX_DEPTH 64    // of nested calls; deeper functions count as stateful
 #define MAX_CHAIN 1024  // of Identity nodes
 
-static rn_status_t stateful(rn_functions_t* functions, rn_str_t name, int depth, bool* out);
+// A search for state. Each function is looked at once: n functions that call the next one twice
+// have 2^n ways to the last.
+typedef struct state_search_t {
+  rn_functions_t* functions;
+  rn_map_t met;      // by name: |&open| while the search is in it, |&pure| if it has no state
+  rn_arena_t arena;  // of the names
+  char open, pure;
+} state_search_t;
+
+static rn_status_t stateful(state_search_t* search, rn_str_t name, int depth, bool* out);
 
 // Descends into the functions that the attributes of |node| name.
-static rn_status_t in_attrs(rn_functions_t* functions, const rn_pb_NodeDef_t* node, int depth,
+static rn_status_t in_attrs(state_search_t* search, const rn_pb_NodeDef_t* node, int depth,
                             bool* out) {
   for (size_t i = 0; !*out && i < node->attr.count; ++i) {
     const rn_pb_AttrValue_t* value = node->attr.items[i].value;
     if (!value) continue;
     if (value->value_case == rn_pb_AttrValue_func_field)
-      RN_RETURN_IF_ERROR(stateful(functions, value->func->name, depth, out));
+      RN_RETURN_IF_ERROR(stateful(search, value->func->name, depth, out));
     if (value->value_case != rn_pb_AttrValue_list_field) continue;
     for (size_t f = 0; !*out && f < value->list->func.count; ++f)
-      RN_RETURN_IF_ERROR(stateful(functions, value->list->func.items[f].name, depth, out));
+      RN_RETURN_IF_ERROR(stateful(search, value->list->func.items[f].name, depth, out));
   }
   return RN_OK;
 }
 
-static rn_status_t node_is_stateful(rn_functions_t* functions, const rn_pb_NodeDef_t* node,
-                                    int depth, bool* out) {
+static rn_status_t node_is_stateful(state_search_t* search, const rn_pb_NodeDef_t* node, int depth,
+                                    bool* out) {
   const rn_op_def_t* op = rn_op_find(node->op);
-  if (!op) return stateful(functions, node->op, depth, out);
+  if (!op) return stateful(search, node->op, depth, out);
   if (rn_op_names_function(op) && !(op->flags & RN_OP_CALLS_FUNCTIONS))
-    return in_attrs(functions, node, depth, out);
+    return in_attrs(search, node, depth, out);
   // Ops that make datasets have no state of their own.
   *out =
       op->flags & RN_OP_STATEFUL && strcmp(op->name, "Assert") != 0 && !rn_data_kind_of(op->name);
   return RN_OK;
 }
 
-static rn_status_t stateful(rn_functions_t* functions, rn_str_t name, int depth, bool* out) {
+// Whether the function |name| has state. One that calls itself counts as such.
+static rn_status_t stateful(state_search_t* search, rn_str_t name, int depth, bool* out) {
   rn_pb_FunctionDef_t* def = NULL;
   rn_str_t bytes;
-  *out = depth == MAX_DEPTH;
-  if (*out) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_functions_find(functions, name, &bytes));
+  const void* met = rn_map_get(&search->met, name);
+  *out = met == &search->open || (!met && depth == MAX_DEPTH);
+  if (met || *out) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_functions_find(search->functions, name, &bytes));
+  RN_RETURN_IF_ERROR(rn_arena_str(&search->arena, name, &name));
+  RN_RETURN_IF_ERROR(rn_map_put(&search->met, name, &search->open));
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_default());
   rn_status_t status = RN_PB_DECODE(FunctionDef, bytes, NULL, &arena, &def);
   for (size_t i = 0; rn_ok(status) && !*out && i < def->node_def.count; ++i)
-    status = node_is_stateful(functions, &def->node_def.items[i], depth + 1, out);
+    status = node_is_stateful(search, &def->node_def.items[i], depth + 1, out);
   rn_arena_clear(&arena);
+  return rn_ok(status) && !*out ? rn_map_put(&search->met, name, &search->pure) : status;
+}
+
+static rn_status_t has_state(rn_functions_t* functions, rn_str_t name, bool* out) {
+  state_search_t search = {.functions = functions};
+  rn_map_init(&search.met, rn_allocator_default());
+  rn_arena_init(&search.arena, rn_allocator_default());
+  rn_status_t status = stateful(&search, name, 0, out);
+  rn_map_clear(&search.met);
+  rn_arena_clear(&search.arena);
   return status;
 }
 
@@ -88,7 +112,7 @@ rn_status_t rn_data_body_of(const rn_dataset_t* dataset, const char* attr, rn_da
   rn_str_t bytes;
   *out = (rn_data_body_t){.is_stateful = true};
   if (!value || value->kind != RN_ATTR_FUNC || !value->func || !dataset->functions) return RN_OK;
-  RN_RETURN_IF_ERROR(stateful(dataset->functions, value->func->name, 0, &out->is_stateful));
+  RN_RETURN_IF_ERROR(has_state(dataset->functions, value->func->name, &out->is_stateful));
   RN_RETURN_IF_ERROR(rn_functions_find(dataset->functions, value->func->name, &bytes));
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_default());
