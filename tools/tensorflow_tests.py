@@ -96,7 +96,8 @@ def _files(sources, paths):
             yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith("_test.py"))
 
 
-_HELPERS = r"tensorflow\..*\.(fake_\w+|benchmarks(\.\w+)*|autograph\.utils\.testing)"  # modules that only tests need
+_HELPERS = (r"tensorflow\..*\.(fake_\w+|benchmarks(\.\w+)*"  # modules that only tests need
+            r"|autograph\.(utils\.testing|core\.converter_testing|pyct\.testing(\.\w+)?|pyct\.static_analysis\.\w+_test))")
 
 
 class _SourceFinder(importlib.abc.MetaPathFinder):

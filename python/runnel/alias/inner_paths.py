@@ -221,11 +221,9 @@ python.tpu.tensor_tracer: estimator.estimator_names
     _PATHS[_path] = _modules.split()
 
 # Folders of modules that Runnel lacks. Packages that import from them work as long as they do not call what they import.
-_ABSENT_FOLDERS = tuple("""compiler.xla core.kernels core.kernels.boosted_trees core.protobuf.tpu python.autograph python.autograph.converters
-python.autograph.core python.autograph.impl python.autograph.pyct python.autograph.pyct.common_transformers
-python.autograph.pyct.static_analysis python.autograph.utils python.distribute.cluster_resolver python.keras.saving python.tpu
-python.tpu.ops""".split())
-_ABSENT = tuple("""compiler.xla core.kernels core.protobuf.tpu python.autograph python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
+_ABSENT_FOLDERS = tuple("""compiler.xla core.kernels core.kernels.boosted_trees core.protobuf.tpu python.distribute.cluster_resolver
+python.keras.saving python.tpu python.tpu.ops""".split())
+_ABSENT = tuple("""compiler.xla core.kernels core.protobuf.tpu python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
 python.ops.boosted_trees_ops python.ops.clustering_ops python.ops.gen_sdca_ops python.tpu""".split())
 
 # Namespaces in which a public name is looked for, in this order.
@@ -421,6 +419,10 @@ class _Inspect(types.ModuleType):
 def module(path):
     """Returns the module of "python.framework.ops". Raises ModuleNotFoundError if nothing here stands for it."""
     leaf = path.rpartition(".")[2]
+    if path.startswith("python.autograph.") and path not in _PATHS:
+        found = importlib.util.find_spec("runnel." + path[7:])
+        if found is not None:
+            return _View(path, (path[7:],)) if found.submodule_search_locations is None else _Package(path)
     if path.startswith("python.keras.") and path.count(".") == 2 and importlib.util.find_spec("runnel." + path[7:]):
         return _View(path, (path[7:],))
     if path in _PACKAGES:

@@ -1,0 +1,1 @@
+"""tensorflow.python.autograph.pyct: tools that turn Python functions into other Python functions."""

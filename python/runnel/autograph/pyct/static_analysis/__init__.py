@@ -1,0 +1,1 @@
+"""Analyses of syntax trees; each leaves its results as notes on the nodes."""
