@@ -17,8 +17,12 @@ typedef struct rn_meeting_t {
   int32_t count;              // members in this process
   const int32_t* ranks;       // by member, ascending
   rn_collective_t** members;  // by member
+  int32_t piece;              // of a value that is exchanged in several; else 0
   rn_cancel_t cancel;         // of the exchange with other tasks
   void* data;                 // of the cluster
+  rn_status_t failure;        // Owned: why the members of this process cannot give their values
+  // Instead of ending the members; takes the status. NULL: they end.
+  void (*on_end)(struct rn_meeting_t* meeting, rn_status_t status);
 } rn_meeting_t;
 
 // A call to find a group, embedded in the member that makes it.
@@ -26,6 +30,13 @@ typedef struct rn_group_ask_t {
   const rn_collective_t* collective;
   rn_cancel_t* cancel;
 } rn_group_ask_t;
+
+// |meeting->failure|, for the caller. The other tasks must be told of it.
+RN_MUST_USE static inline rn_status_t rn_meeting_take_failure(rn_meeting_t* meeting) {
+  rn_status_t status = meeting->failure;
+  meeting->failure = RN_OK;
+  return status;
+}
 
 // What a cluster adds. |leads|: the table of this task is the one that all tasks ask.
 typedef struct rn_collective_cluster_t {

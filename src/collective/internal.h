@@ -79,9 +79,16 @@ void rn_local_meeting_drop(rn_local_meeting_t* meeting);  // one that has failed
 void rn_local_meeting_fail(rn_local_meeting_t* meeting, rn_status_t status,
                            rn_local_ending_t* ending);
 void rn_local_meeting_run(rn_local_meeting_t* meeting);  // Without the lock.
+// Runs a meeting whose members' values are in host memory. Without the lock.
+void rn_meeting_run_on_host(rn_meeting_t* meeting);
 // |member| comes to its meeting; |*out_full| is set if it was the last.
 void rn_local_member_meet(rn_local_member_t* member, rn_group_t* group, rn_local_ending_t* ending,
                           rn_local_meeting_t** out_full);
+
+// --- Values on devices (staging.c), without the lock
+
+// Runs a meeting whose members' values are in the memory of devices, and ends it.
+void rn_local_meeting_stage(rn_local_meeting_t* meeting);
 
 // --- Joining (joining.c), without the lock unless they say otherwise
 

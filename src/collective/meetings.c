@@ -125,12 +125,21 @@ void rn_local_meeting_fail(rn_local_meeting_t* meeting, rn_status_t status,
 
 // Runs a meeting that all members have come to.
 void rn_local_meeting_run(rn_local_meeting_t* meeting) {
-  rn_local_collectives_t* collectives = meeting->face.owner;
-  rn_meeting_t* face = &meeting->face;
-  if (face->count < face->group->size)
-    collectives->cluster.exchange(collectives->cluster.self, face);
+  if (meeting->face.members[0]->device->is_host)
+    rn_meeting_run_on_host(&meeting->face);
   else
-    rn_meeting_end(face, rn_collective_compute(face->members, face->count));
+    rn_local_meeting_stage(meeting);
+}
+
+void rn_meeting_run_on_host(rn_meeting_t* face) {
+  const rn_collective_cluster_t* cluster = &face->owner->cluster;
+  if (face->count < face->group->size) {
+    cluster->exchange(cluster->self, face);
+    return;
+  }
+  rn_status_t status = rn_meeting_take_failure(face);
+  if (rn_ok(status)) status = rn_collective_compute(face->members, face->count);
+  rn_meeting_end(face, status);
 }
 
 void rn_meeting_forget_group(rn_meeting_t* meeting) {
@@ -140,6 +149,10 @@ void rn_meeting_forget_group(rn_meeting_t* meeting) {
 }
 
 void rn_meeting_end(rn_meeting_t* face, rn_status_t status) {
+  if (face->on_end) {
+    face->on_end(face, status);
+    return;
+  }
   rn_local_meeting_t* meeting = (rn_local_meeting_t*)face;
   rn_local_collectives_t* collectives = face->owner;
   rn_local_ending_t ending = {0};

@@ -1,7 +1,7 @@
-"""Collectives over tasks of ours: collective_test.py RUNNEL [mpi], with RUNNEL_BUILD in the environment.
+"""Collectives over tasks of ours: collective_test.py RUNNEL [mpi|gpu], with RUNNEL_BUILD in the environment.
 
 Every kind between three processes, one of which is killed, stopped and started again; or by MPI between three processes
-that mpirun starts, where it is installed.
+that mpirun starts, where it is installed; or between the GPUs of three processes.
 """
 
 import os
@@ -24,6 +24,7 @@ from support.ports import free_ports
 raw = tf.raw_ops
 LEASE = 2
 N = 3
+DEVICE = "gpu:0" if sys.argv[2:] == ["gpu"] else "cpu:0"
 
 
 class Cluster:
@@ -83,7 +84,7 @@ def run(cluster, build, members=range(N), **options):
     with tf.Graph().as_default():
         outs = []
         for i in members:
-            with tf.device("/job:worker/task:%d/cpu:0" % i):
+            with tf.device("/job:worker/task:%d/%s" % (i, DEVICE)):
                 outs.append(build(i))
         with tf.Session(cluster.target(), config=tf.ConfigProto(**options)) as session:
             session.run(outs)
@@ -102,8 +103,8 @@ def reduce(x, group, instance, merge="Add", final="Id"):
 
 def test_kinds(cluster):
     merges = {"Add": np.add, "Mul": np.multiply, "Max": np.maximum, "Min": np.minimum}
-    # One element, less than one per task, one round, two rounds, parts that are not full.
-    for n in (1, 2, 1000, 16383, 16384, 100001, 700000):
+    # One element, less than one per task, one round, two rounds, parts that are not full, pieces of values of GPUs.
+    for n in (1, 2, 1000, 16383, 16384, 100001, 700000, 3000001):
         for merge, function in merges.items():
             xs = [np.random.RandomState(i).uniform(0.5, 2, n).astype("float32") for i in range(N)]
             want = function(function(xs[0], xs[1]), xs[2])
@@ -114,7 +115,7 @@ def test_kinds(cluster):
         want = (xs[0] + xs[1] + xs[2]) // N if dtype.startswith("int") else (xs[0] + xs[1] + xs[2]) / np.array(N, dtype)
         for one in run(cluster, lambda i: reduce(tf.constant(xs[i]), 1, 7, final="Div")):
             np.testing.assert_array_equal(one, want.astype(dtype))
-    for rows, columns in ((6, 5), (3, 40000)):
+    for rows, columns in ((6, 5), (3, 40000), (3, 800001)):
         xs = [np.random.RandomState(i).rand(rows, columns).astype("float32") for i in range(N)]
         for one in run(cluster, lambda i: raw.CollectiveGatherV2(input=xs[i], ordering_token=[], **keys(1, 1))):
             np.testing.assert_array_equal(one, np.concatenate(xs))
@@ -154,6 +155,13 @@ def fails(function, error, *parts):
 
 def test_disagreement(cluster):
     fails(lambda: run(cluster, lambda i: reduce(tf.zeros([i + 2]), 1, 1)), tf.errors.InvalidArgumentError, "Shape mismatch")
+    # Some of one piece, some of several; the same number of pieces.
+    for first, step in ((900000, 400000), (4000000, 1)):
+        fails(
+            lambda: run(cluster, lambda i: reduce(tf.zeros([first + i * step]), 1, 2)),
+            tf.errors.InvalidArgumentError,
+            "Shape mismatch",
+        )
     fails(
         lambda: run(
             cluster,

@@ -308,6 +308,7 @@ static rn_status_t reduce_here(rn_exchange_t* exchange) {
 static rn_status_t start(rn_exchange_t* exchange) {
   int64_t size = exchange->meeting->group->size, count = exchange->meeting->count;
   RN_RETURN_IF_ERROR(find_tasks(exchange));
+  RN_RETURN_IF_ERROR(rn_meeting_take_failure(exchange->meeting));
   switch (exchange->like->kind) {
     case RN_COLLECTIVE_REDUCE:
       RN_RETURN_IF_ERROR(reduce_here(exchange));
@@ -340,15 +341,18 @@ void rn_exchange_start(const rn_exchange_options_t* options, rn_meeting_t* meeti
   rn_exchange_t* exchange = NULL;
   rn_status_t status = RN_NEW(options->allocator, &exchange);
   if (!rn_ok(status)) {
+    rn_status_free(rn_meeting_take_failure(meeting));
     rn_meeting_end(meeting, status);
     return;
   }
   exchange->options = options;
   exchange->meeting = meeting;
   exchange->like = meeting->members[0];
-  snprintf(exchange->instance, sizeof exchange->instance, "%d:%d:%llu:%lld;",
+  char piece[16] = "";
+  if (meeting->piece) snprintf(piece, sizeof piece, ".%d", meeting->piece);
+  snprintf(exchange->instance, sizeof exchange->instance, "%d:%d:%llu:%lld%s;",
            exchange->like->group_key, exchange->like->instance_key,
-           (unsigned long long)exchange->like->frame, (long long)exchange->like->iteration);
+           (unsigned long long)exchange->like->frame, (long long)exchange->like->iteration, piece);
   rn_mutex_init(&exchange->mutex);
   status = start(exchange);
   rn_exchange_run(exchange, exchange->next, status);

@@ -16,7 +16,7 @@
 // The beginning of the keys of what |task| gives in this instance. If it has restarted since the
 // group was formed, it refuses them.
 typedef struct exchange_prefix_t {
-  char text[112];
+  char text[120];
 } exchange_prefix_t;
 static exchange_prefix_t prefix_of(const rn_exchange_t* exchange, int32_t task) {
   exchange_prefix_t prefix;

@@ -27,7 +27,7 @@ typedef struct rn_exchange_pull_t {
   int64_t n;         // elements that will come; -1: not known
   bool is_here;
   rn_shown_key_t shown;
-  char key[144];
+  char key[160];
 } rn_exchange_pull_t;
 
 struct rn_exchange_t {
@@ -38,7 +38,7 @@ struct rn_exchange_t {
   rn_exchange_task_t* tasks;
   int32_t task_count, own;
   int32_t* task_of;   // by rank
-  char instance[80];  // in the keys of all tasks
+  char instance[88];  // in the keys of all tasks
   rn_exchange_pull_t* pulls;
   int32_t pull_count, pull_capacity;
   void (*next)(rn_exchange_t* exchange);  // when all pulls have ended

@@ -213,7 +213,8 @@ static void start(void* self, rn_meeting_t* meeting) {
   mpi_pending_t* pending = NULL;
   rn_collective_t* member = meeting->members[0];
   // Made here, so that an instance fails before others wait for this rank in it.
-  rn_status_t status = RN_NEW(mpi->allocator, &pending);
+  rn_status_t status = rn_meeting_take_failure(meeting);
+  if (rn_ok(status)) status = RN_NEW(mpi->allocator, &pending);
   if (rn_ok(status))
     status = rn_tensor_create(member->memory, member->dtype, member->shape, &member->output);
   if (!rn_ok(status)) {
@@ -221,8 +222,8 @@ static void start(void* self, rn_meeting_t* meeting) {
     rn_meeting_end(meeting, status);
     return;
   }
-  const int64_t key[] = {member->step, member->group_key, member->instance_key,
-                         (int64_t)member->frame, member->iteration};
+  const int64_t key[] = {member->step,           member->group_key, member->instance_key,
+                         (int64_t)member->frame, member->iteration, meeting->piece};
   const int64_t form[] = {(int64_t)member->kind, (int64_t)member->dtype,
                           is_reduction(member) ? (int64_t)member->merge_op : 0,
                           member->divide != NULL, member->output.count};

@@ -221,6 +221,7 @@ static rn_status_t prepare(rn_stock_t* stock) {
 }
 
 static rn_status_t start(rn_stock_t* stock) {
+  RN_RETURN_IF_ERROR(rn_meeting_take_failure(stock->meeting));
   if (!rn_dtype_is_plain(stock->like->dtype))
     return rn_unimplemented("Collectives of %s with members on stock's tasks",
                             rn_dtype_name(stock->like->dtype));
@@ -245,6 +246,7 @@ void rn_stock_start(const rn_exchange_options_t* options, rn_meeting_t* meeting)
   rn_stock_t* stock = NULL;
   rn_status_t status = RN_NEW(options->allocator, &stock);
   if (!rn_ok(status)) {
+    rn_status_free(rn_meeting_take_failure(meeting));
     rn_meeting_end(meeting, status);
     return;
   }
