@@ -1,7 +1,7 @@
 // Eager execution: tensors that hold values, and ops that run when they are called.
 //
-// There is one context per process, created when eager execution starts; the library caches its
-// kernels. The interpreter lock is released while an op runs.
+// One context is in use, created when eager execution starts; the library caches its kernels. The
+// interpreter lock is released while an op runs.
 #include "opfunction.h"
 #include "runnel/session.h"
 #include "tensorflow/c/eager/c_api_experimental.h"
@@ -166,12 +166,37 @@ static PyType_Spec tensor_spec = {
     .slots = tensor_slots,
 };
 
+// Whether the device of ops is another one than the CPU where values arrive.
+static bool is_elsewhere(void) {
+  const char* name = device ? PyUnicode_AsUTF8(device) : NULL;
+  return name && strcmp(name, "/device:CPU:0") != 0;
+}
+
+// Takes |handle|. Returns it on the device of ops, which placement may change as for any op.
+static TFE_TensorHandle* on_device(TFE_TensorHandle* handle) {
+  TF_Status* status = rnpy_status();
+  TFE_TensorHandle* placed = NULL;
+  int count = 1;
+  TFE_Op* op = rnpy_context() ? TFE_NewOp(context, "Identity", status) : NULL;
+  if (op && !rnpy_failed(status, NULL)) {
+    TFE_OpSetDevice(op, PyUnicode_AsUTF8(device), status);
+    if (TF_GetCode(status) == TF_OK) TFE_OpAddInput(op, handle, status);
+    if (TF_GetCode(status) == TF_OK) TFE_Execute(op, &placed, &count, status);
+    if (rnpy_failed(status, NULL)) placed = NULL;
+  }
+  if (op) TFE_DeleteOp(op);
+  TFE_DeleteTensorHandle(handle);
+  return placed;
+}
+
 static PyObject* from_value(PyObject* value, int dtype) {
   TF_Tensor* tensor = rnpy_to_tensor(value, dtype, false);
   if (!tensor) return NULL;
   TFE_TensorHandle* handle = TFE_NewTensorHandle(tensor, rnpy_status());
   TF_DeleteTensor(tensor);
-  return rnpy_failed(rnpy_status(), NULL) ? NULL : rnpy_eager_tensor(handle);
+  if (rnpy_failed(rnpy_status(), NULL)) return NULL;
+  if (is_elsewhere() && !(handle = on_device(handle))) return NULL;
+  return rnpy_eager_tensor(handle);
 }
 
 // --- Inputs
@@ -487,12 +512,22 @@ static PyObject* start_later(PyObject* self, PyObject* function) {
   Py_RETURN_NONE;
 }
 
-// eager_reset(): the next use creates a new context. The old one stays, because tensors of it may
-// be in use.
-static PyObject* reset(PyObject* self, PyObject* unused) {
-  (void)self, (void)unused;
-  context = NULL;
-  Py_RETURN_NONE;
+// eager_swap(capsule or None): makes another context the one in use; with None, the next use
+// creates a new one. Returns the previous one, or None. It stays until the process ends, because
+// tensors of it may be in use.
+static PyObject* swap(PyObject* self, PyObject* other) {
+  (void)self;
+  TFE_Context* wanted = NULL;
+  if (other != Py_None && !(wanted = PyCapsule_GetPointer(other, "TFE_Context"))) return NULL;
+  PyObject* before = Py_None;
+  if (context) {
+    before = PyCapsule_New(context, "TFE_Context", NULL);
+    if (!before) return NULL;
+  } else {
+    Py_INCREF(before);
+  }
+  context = wanted;
+  return before;
 }
 
 // eager_constant(value, dtype number)
@@ -576,7 +611,7 @@ static PyObject* memory_use(PyObject* self, PyObject* name) {
 
 static PyMethodDef methods[] = {
     {"eager_start", start, METH_VARARGS, "Creates the eager context."},
-    {"eager_reset", reset, METH_NOARGS, "Makes the next use create a new context."},
+    {"eager_swap", swap, METH_O, "Makes another context, or a new one, the one in use."},
     {"eager_start_later", start_later, METH_O,
      "Sets what creates the eager context when it is needed."},
     {"eager_constant", make_constant, METH_VARARGS, "Returns an eager tensor of a value."},

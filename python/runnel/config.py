@@ -6,6 +6,7 @@ CPUs apply to eager execution; the others are stored and returned, and have no e
 """
 
 import collections
+import copy
 import re
 
 PhysicalDevice = collections.namedtuple("PhysicalDevice", ["name", "device_type"])
@@ -414,12 +415,15 @@ def device_policy_number():
     return _POLICIES.index(get_device_policy())
 
 
-def forget_settings():
-    """For tests: all settings are what they are at the start."""
-    forget_devices()
-    _state["options"].clear()
-    _state.update(soft_device_placement=None, inter=0, intra=0, jit=None, policy=None, mlir=None, log_placement=False)
-    _state["async"] = False
+_OF_CONTEXT: dict = {"soft_device_placement": None, "inter": 0, "intra": 0, "jit": None, "policy": None, "mlir": None, "log_placement": False,
+                     "async": False, "visible": None, "options": {}, "logical": {}}  # the settings that each eager context has
+
+
+def exchange_settings(other):
+    """The eager context is another one: `other` is what this function returned for it, or None for the settings at the start."""
+    before = {name: copy.copy(_state.get(name, value)) for name, value in _OF_CONTEXT.items()}
+    _state.update({name: copy.copy(value) for name, value in (other or _OF_CONTEXT).items()})
+    return before
 
 
 experimental = _Part(
@@ -480,8 +484,10 @@ def eager_config():
     toggles = {name: value for name, value in _state["options"].items() if name.startswith("auto_mixed_precision")}
     from runnel.core.protobuf import message_class
     config = message_class("ConfigProto")()
-    if not _write_cpus(config) and not changes_gpus and not toggles:
+    is_soft = _state["soft_device_placement"] is not False
+    if not _write_cpus(config) and not changes_gpus and not toggles and is_soft:
         return None
+    config.allow_soft_placement = is_soft
     if changes_gpus:
         gpu_options(config)
     for name, value in toggles.items():

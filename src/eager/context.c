@@ -405,5 +405,9 @@ rn_status_t rn_eager_device(rn_eager_t* eager, rn_str_t name, rn_device_t** out)
     *out = (rn_device_t*)(uintptr_t)device;
     return RN_OK;
   }
-  return eager->is_soft ? RN_OK : rn_eager_no_device(eager, name, false);
+  // Instead of a device that this task lacks, another one of this task.
+  spec.type = RN_STR("");
+  spec.index = -1;
+  bool is_own = rn_device_spec_parse(eager->cpu->name, &own) && rn_device_spec_matches(&spec, &own);
+  return eager->is_soft && is_own ? RN_OK : rn_eager_no_device(eager, name, false);
 }

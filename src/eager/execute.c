@@ -278,9 +278,10 @@ static rn_status_t check_copy(const rn_eager_op_t* op, const rn_eager_kernel_t* 
 }
 
 // Whether inputs on other devices may be copied, as the thread's policy says. A function takes its
-// arguments where they are.
+// arguments where they are, and an identity is how a program asks for a copy.
 static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kernel_t* kernel) {
   if (rn_eager_policy(op->eager) == SILENT || kernel->input_devices) return RN_OK;
+  if (op->def->role == RN_ROLE_IDENTITY) return RN_OK;
   const bool* is_host = kernel->kernel ? kernel->kernel->input_is_host : NULL;
   for (int32_t i = 0; i < op->input_count; ++i) {
     const rn_eager_handle_t* input = op->inputs[i];

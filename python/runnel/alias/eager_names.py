@@ -138,8 +138,11 @@ def get_function_def(name):
     """Returns the FunctionDef of a function of the eager context."""
     from runnel.core.protobuf import message_class
     from runnel.eager import tracing
+    name = name.decode() if isinstance(name, bytes) else name
     found = tracing.eager_functions().get(name)
-    return message_class("FunctionDef").FromString(found) if isinstance(found, bytes) else found
+    if found is None:
+        raise errors.NotFoundError(None, None, "Unable to find FunctionDef: %s" % name)
+    return message_class("FunctionDef").FromString(found)
 
 
 # execute
@@ -221,10 +224,12 @@ def args_to_matching_eager(inputs, ctx, allowed_dtypes, default_dtype=None):
     known = next((x.dtype for x in inputs if isinstance(x, framework.Tensor)), None)
     made = []
     for value in inputs:
-        tensor = convert_to_tensor(value, known, dtype_hint=default_dtype)
+        tensor = convert_to_tensor(value, known)
+        if known is None and allowed_dtypes and tensor.dtype not in allowed_dtypes and default_dtype is not None:
+            tensor = convert_to_tensor(value, dtype_hint=default_dtype)
         known = known or tensor.dtype
         made.append(tensor)
-    return known, made
+    return known or default_dtype, made
 
 
 def convert_to_mixed_eager_tensors(values, ctx):

@@ -46,23 +46,13 @@ class _SamplerCell:
         return made
 
 
-_names: set = set()
-
-
 class _Metric:
-    """Cells by labels. A name is registered once per process, until `del`."""
+    """Cells by labels."""
 
     _cell = _CounterCell
 
     def __init__(self, name, description, *labels):
-        if name in _names:
-            raise _already_exists(name)
-        _names.add(name)
         self._name, self._labels, self._cells = name, labels, {}
-
-    def __del__(self):
-        if hasattr(self, "_cells"):
-            _names.discard(self._name)
 
     def _made(self):
         return self._cell()
@@ -72,11 +62,6 @@ class _Metric:
         if labels not in self._cells:
             self._cells[labels] = self._made()
         return self._cells[labels]
-
-
-def _already_exists(name):
-    from runnel import errors
-    return errors.AlreadyExistsError(None, None, "Another metric with the same name already exists.")
 
 
 class Counter(_Metric):
@@ -119,22 +104,31 @@ class Sampler(_Metric):
         return _SamplerCell(self._limits)
 
 
+MonitoredTimerSections: list = []  # the names of the sections that timers are in, the outermost first
+
+
 class MonitoredTimer:
-    """A context manager that adds the microseconds of its body to a cell."""
+    """A context manager that adds the microseconds of its body to a cell.
+
+    With `avoid_repetitive_counting`, a timer inside a timer of the same section counts nothing.
+    """
 
     def __init__(self, cell, monitored_section_name=None, avoid_repetitive_counting=False):
-        self._cell = cell
+        self._cell, self._section, self._once = cell, monitored_section_name, avoid_repetitive_counting
+        self._counts = True
 
     def __enter__(self):
+        self._counts = not (self._once and self._section and self._section in MonitoredTimerSections)
+        if self._section and self._counts:
+            MonitoredTimerSections.append(self._section)
         self._start = time.time()
         return self
 
     def __exit__(self, *unused):
-        self._cell.increase_by(int((time.time() - self._start) * 1000000))
-
-
-class MonitoredTimerSections:
-    """Sections that timers count once."""
+        if self._counts:
+            self._cell.increase_by(int((time.time() - self._start) * 1000000))
+            if self._section:
+                MonitoredTimerSections.remove(self._section)
 
 
 def monitored_timer(metric, monitored_section_name=None, avoid_repetitive_counting=False):
@@ -142,7 +136,7 @@ def monitored_timer(metric, monitored_section_name=None, avoid_repetitive_counti
     def decorate(function):
         @functools.wraps(function)
         def timed(*args, **kwargs):
-            with MonitoredTimer(metric):
+            with MonitoredTimer(metric, monitored_section_name, avoid_repetitive_counting):
                 return function(*args, **kwargs)
         return timed
     return decorate

@@ -124,7 +124,7 @@ python.eager.backprop: eager.backprop alias.gradient_names compat.v2.internal
 python.eager.backprop_util: alias.gradient_names eager.backprop
 python.eager.benchmarks_test_base
 python.eager.cancellation: alias.eager_names
-python.eager.context: alias.eager_names eager.context config alias.test_util compat.v2.internal
+python.eager.context: alias.eager_names eager.contexts eager.context config alias.test_util compat.v2.internal
 python.eager.core: alias.eager_names
 python.eager.custom_device_testutil
 python.eager.def_function: eager.def_function config
@@ -142,7 +142,7 @@ python.eager.record: alias.gradient_names alias.eager_names eager.backprop
 python.eager.remote: alias.remote_names config
 python.eager.tape: eager.backprop
 python.eager.test: test
-python.eager.polymorphic_function.atomic_function
+python.eager.polymorphic_function.atomic_function: eager.atomic_function
 python.eager.polymorphic_function.attributes: alias.eager_names
 python.eager.polymorphic_function.compiler_ir
 python.eager.polymorphic_function.concrete_function: eager.concrete_function

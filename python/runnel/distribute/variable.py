@@ -12,7 +12,7 @@ class DistributedVariable(ResourceVariable, DistributedValues):
     """A variable with a copy on each replica. Inside a replica it is that replica's copy, outside the first one."""
 
     def __init__(self, strategy, copies, synchronization, aggregation):
-        own = {"_handle", "_deleter", "_destroyer"}
+        own = {"_handle", "_destroyer"}
         self.__dict__.update({name: value for name, value in copies[0].__dict__.items() if name not in own})
         self._values, self._distribute_strategy = tuple(copies), strategy
         self._synchronization, self._aggregation = synchronization, aggregation

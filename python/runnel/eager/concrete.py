@@ -54,21 +54,36 @@ class Concrete:
         given = list(variables.values())
         # The gradient functions of tf.custom_gradient read this trace, and a TensorArray belongs to one graph: callers trace again.
         self.is_inlined = self.has_rules or any(hasattr(x, "_as_flow") for x in nest.flatten(self._structure))
-        self.is_first = False  # its trace has created variables: a later call does something else
-        self.taped = None  # how a tape calls it, if as one step: see taped.py
-        self._takes_variables = bool(given)
         self.variables = [v for v in read if not any(v is one for one in given)]
-        self.function_type = FunctionType(
+        full_type = FunctionType(
             function_type.parameters.values(), self._capture_types(), return_annotation=from_value(_described(self._structure), context))
-        self.parameters = function_type
-        self.signature_structure = structured(function_type)
-        self._op = raw_ops.StatefulPartitionedCall if self.has_effects or self.traced.has_effects else raw_ops.PartitionedCall
-        self._is_single = isinstance(self._structure, framework.Tensor)
-        self.inputs = self.signature_structure
+        self._settle(full_type, function_type, bool(given))
         graph = self.traced.graph
         graph.name = name
         graph.structured_input_signature, graph.structured_outputs = self.signature_structure, self._structure
         graph.variables = tuple(dict.fromkeys(self._captured_variables()))
+
+    @classmethod
+    def of_atomic(cls, atomic):
+        """Returns the trace that an AtomicFunction is."""
+        made = cls.__new__(cls)
+        made.python_function, made.options, made._face = None, {}, None
+        made.has_effects, made.has_rules, made.is_inlined = atomic.call_options.is_stateful, False, False
+        made.traced, kind = atomic._traced, atomic.function_type
+        made._structure = kind.pack_output(list(atomic.graph.outputs))
+        made.variables = made._captured_variables()
+        made._settle(kind, FunctionType(kind.parameters.values()), False)
+        return made
+
+    def _settle(self, full_type, parameters, takes_variables):
+        """Notes the type of the function, and decides how it is called."""
+        self.is_first = False  # its trace has created variables: a later call does something else
+        self.taped = None  # how a tape calls it, if as one step: see taped.py
+        self._takes_variables = takes_variables
+        self.function_type, self.parameters = full_type, parameters
+        self.signature_structure = self.inputs = structured(parameters)
+        self._op = raw_ops.StatefulPartitionedCall if self.has_effects or self.traced.has_effects else raw_ops.PartitionedCall
+        self._is_single = isinstance(self._structure, framework.Tensor)
 
     def _capture_types(self):
         traced = self.traced

@@ -55,6 +55,10 @@ class ConcreteFunction(Trackable):
     """
 
     def __init__(self, concrete):
+        from runnel.eager.atomic_function import AtomicFunction
+        if isinstance(concrete, AtomicFunction):
+            from runnel.eager.concrete import Concrete
+            concrete = Concrete.of_atomic(concrete)
         self._concrete = concrete
         self.described, self.call_flat = concrete.described, concrete.call_flat
         self._arg_keywords = _keywords(concrete.traced.graph)
@@ -71,6 +75,21 @@ class ConcreteFunction(Trackable):
     output_shapes = property(lambda self: nest.map_structure(
         lambda x: TensorShape(None) if x is None else x.shape, _in_parts(self.structured_outputs)))
     trainable_variables = property(lambda self: tuple(v for v in self.variables if v.trainable))
+
+    @classmethod
+    def from_func_graph(cls, graph, function_type, attrs=None, shared_func_graph=True):
+        """Returns the function of a FuncGraph. `attrs` are the attributes of its FunctionDef."""
+        from runnel.eager import atomic_function
+        return cls(atomic_function.from_func_graph(None, graph, attrs, function_type))
+
+    @property
+    def _inference_function(self):
+        """The function of the library that a call runs."""
+        from runnel.eager.atomic_function import AtomicFunction
+        concrete = self._concrete
+        return AtomicFunction(concrete.traced, self.function_type, concrete.has_effects)
+
+    inference_fn = _inference_function
 
     @property
     def structured_outputs(self):

@@ -17,6 +17,7 @@ DEVICE_PLACEMENT_EXPLICIT, DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT = 0, 1
 DEVICE_PLACEMENT_SILENT_FOR_INT32 = 3
 SYNC, ASYNC = 0, 1
 _is_started = False
+_SOFT_PLACEMENT = b"\x38\x01"  # a ConfigProto with allow_soft_placement
 
 
 def _text(tensor, function):
@@ -199,25 +200,9 @@ def start(config=None, device_policy=None, execution_mode=None):
         device_policy = settings.device_policy_number() if device_policy is None else device_policy
         execution_mode = (SYNC if settings.get_synchronous_execution() else ASYNC) if execution_mode is None else execution_mode
     _is_started = True
-    _core.eager_start(EagerTensor, config.SerializeToString() if config is not None else b"",
+    _core.eager_start(EagerTensor, _SOFT_PLACEMENT if config is None else config.SerializeToString(),
                       DEVICE_PLACEMENT_SILENT if device_policy is None else device_policy,
                       execution_mode == ASYNC)
-
-
-def _reset_context():
-    """For tests: the next operation creates a new eager context, with the devices that tf.config sets until then."""
-    global _is_started
-    from runnel import config
-    from runnel.eager import tracing
-    _is_started = False
-    _core.eager_reset()
-    quick._vectors.clear()
-    tracing.forget_library()
-    config.forget_settings()
-
-
-def _reset_jit_compiler_flags():
-    """For tests: does nothing, there is no compiler."""
 
 
 def is_started():
@@ -228,152 +213,6 @@ def is_started():
 def async_wait():
     """Waits for the operations of asynchronous execution. Raises the error of the first that failed."""
     _core.eager_wait()
-
-
-def _settings():
-    from runnel import config
-    return config
-
-
-def _setting(name):
-    """Returns a property that is a setting of tf.config."""
-    return property(lambda self: getattr(_settings(), "get_" + name)(), lambda self, value: getattr(_settings(), "set_" + name)(value))
-
-
-class Context:
-    """What libraries ask of the eager context."""
-
-    @staticmethod
-    def set_logical_device_configuration(dev, virtual_devices):
-        """Divides a device into several."""
-        from runnel import config
-        config.set_logical_device_configuration(dev, virtual_devices)
-
-    @property
-    def config(self):
-        """The ConfigProto of eager execution."""
-        return _settings().context_config()
-
-    @property
-    def device_policy(self):
-        """What happens to inputs on other devices: one of DEVICE_PLACEMENT_*."""
-        return _settings().device_policy_number()
-
-    @property
-    def execution_mode(self):
-        """SYNC or ASYNC."""
-        return SYNC if _settings().get_synchronous_execution() else ASYNC
-
-    @execution_mode.setter
-    def execution_mode(self, mode):
-        _settings().set_synchronous_execution(mode != ASYNC)
-
-    @staticmethod
-    def is_async():
-        """Tells whether operations may return before they have run."""
-        return not _settings().get_synchronous_execution()
-
-    soft_device_placement = _setting("soft_device_placement")
-    log_device_placement = _setting("log_device_placement")
-    intra_op_parallelism_threads = _setting("intra_op_parallelism_threads")
-    inter_op_parallelism_threads = _setting("inter_op_parallelism_threads")
-
-    @staticmethod
-    def get_optimizer_experimental_options():
-        """Returns the options of the graph optimizer."""
-        return _settings().get_experimental_options()
-
-    @staticmethod
-    def set_optimizer_experimental_options(options):
-        """Sets options of the graph optimizer."""
-        _settings().set_experimental_options(options)
-
-    @staticmethod
-    def get_memory_info(device):
-        """Returns how much memory of a device is in use, and the most that was."""
-        return _settings().get_memory_info(device)
-
-    @staticmethod
-    def reset_memory_stats(device):
-        """Makes the most memory that was in use what is in use."""
-        _settings().reset_memory_stats(device)
-
-    @staticmethod
-    def clear_kernel_cache():
-        """Drops the cached kernels."""
-        _core.eager_clear_caches()
-
-    @staticmethod
-    def executing_eagerly():
-        """Tells whether operations run when they are called."""
-        return framework.executing_eagerly()
-
-    @property
-    def device_name(self):
-        """The device that tf.device set, or None."""
-        name = _core.eager_device(None)
-        _core.eager_device(name)
-        return name or None
-
-    @property
-    def scope_name(self):
-        """The name scope that tf.name_scope set, with its slash, or an empty string."""
-        from runnel.compat.v2.internal import get_name_scope
-        name = get_name_scope()
-        return name + "/" if name else ""
-
-    @property
-    def op_callbacks(self):
-        """The functions that are told of every operation of this thread."""
-        from runnel.eager import op_callbacks
-        return op_callbacks.callbacks()
-
-    @staticmethod
-    def list_physical_devices(device_type=None):
-        """Returns the devices of the machine."""
-        from runnel import config
-        return config.list_physical_devices(device_type)
-
-    @staticmethod
-    def list_logical_devices(device_type=None):
-        """Returns the devices of the eager context."""
-        from runnel import config
-        return config.list_logical_devices(device_type)
-
-    @staticmethod
-    def devices():
-        """Returns the names of the devices."""
-        return [name for name, _ in list_devices()]
-
-    @staticmethod
-    def num_gpus():
-        """Returns the number of GPUs."""
-        return sum(1 for _, kind in list_devices() if kind == "GPU")
-
-    @staticmethod
-    def list_function_names():
-        """Returns the names of the functions of the eager context."""
-        from runnel.eager import tracing
-        return set(tracing.eager_functions())
-
-    def has_function(self, name):
-        """Tells whether the eager context has a function."""
-        return (name.decode() if isinstance(name, bytes) else name) in self.list_function_names()
-
-    @staticmethod
-    def device(name):
-        """A context manager that sets the device of operations."""
-        return device(name)
-
-    ensure_initialized = staticmethod(start)
-
-
-_context = Context()
-
-
-def context():
-    """Returns the eager context."""
-    return _context
 
 
 def disable_eager_execution():
@@ -410,7 +249,8 @@ def seed_state():
 
 @contextlib.contextmanager
 def device(name):
-    """A context manager that sets the device of operations."""
+    """A context manager that sets the device of operations, by its name or as a LogicalDevice."""
+    name = getattr(name, "name", name)
     if callable(name):
         raise RuntimeError("tf.device does not support functions when eager execution is enabled.")
     from runnel.core.device_spec import canonical_name

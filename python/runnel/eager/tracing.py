@@ -37,12 +37,16 @@ def is_library(graph):
     return graph is _library
 
 
-def forget_library():
-    """The eager context is a new one, which has no functions."""
+def exchange_library(other):
+    """The eager context is another one: `other` is what this function returned for it, or None for one without functions."""
     global _library
-    _library = None
+    before = _library, set(_shared), set(_traced)
+    _library, shared, traced = other or (None, (), ())
     _shared.clear()
+    _shared.update(shared)
     _traced.clear()
+    _traced.update(traced)
+    return before
 
 
 class _Helper(threading.local):

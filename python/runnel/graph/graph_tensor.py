@@ -105,7 +105,7 @@ class Tensor(_core.Tensor, RecognizedTensor):  # type: ignore[misc, valid-type]
 
     def ref(self):
         """Returns a reference: an object with a hash, which `deref()` turns into this tensor."""
-        from runnel.ops.variables import Reference
+        from runnel.core.identity import Reference
         return Reference(self)
 
     def __bool__(self):

@@ -17,22 +17,6 @@ _made = itertools.count()
 _on_read: list = []  # functions that are called with a trainable variable before it is read; tapes add them
 
 
-class _Deleter:
-    """Frees an eager variable's storage when the variable is deleted."""
-
-    __slots__ = ("_handle",)
-
-    def __init__(self, handle):
-        self._handle = handle
-
-    def __del__(self):
-        try:
-            with framework._DefaultGraph(None):
-                raw_ops.DestroyResourceOp(resource=self._handle, ignore_lookup_error=True)
-        except Exception:  # the interpreter is shutting down, and frees the memory itself
-            return
-
-
 _of_handles: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # id of a handle -> variable of eager execution
 
 
@@ -154,10 +138,9 @@ class ResourceVariable(Variable):
         self._handle = raw_ops.VarHandleOp(shape=self._shape, dtype=self._dtype,
                                            shared_name=self._unique_id)
         _of_handles[id(self._handle)] = self
-        self._deleter = _Deleter(self._handle)
         self._initializer_op = self._graph_element = self._is_initialized_op = None
-        # The value is freed with the object. Tapes hold the values that they read before.
-        self._destroyer = weakref.finalize(self, _destroy, self._handle)
+        # The value is freed with the handle, which functions that captured it also hold. Tapes hold the values that they read before.
+        self._destroyer = weakref.finalize(self._handle, _destroy, raw_ops.Identity(input=self._handle))
         self._destroyer.atexit = False
 
     def _name_storage_in_graph(self, name, dtype, shape):

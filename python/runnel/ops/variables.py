@@ -10,6 +10,7 @@ from runnel.core import convert, framework, tensor_shape
 from runnel.core.composite import IndexedSlices
 from runnel.core.deprecation import warn_once
 from runnel.core.framework import GraphKeys, RecognizedTensor, Tensor
+from runnel.core.identity import Reference
 from runnel.core.naming import named
 from runnel.core.trackable import VARIABLE_VALUE_KEY, CheckpointInitialValue, Trackable
 
@@ -419,24 +420,6 @@ class Variable(Trackable, RecognizedTensor, metaclass=_VariableMeta):  # type: i
     def _OverloadOperator(cls, operator):
         if operator not in ("__eq__", "__ne__", "__getitem__"):
             setattr(cls, operator, _operator(operator))
-
-
-class Reference:
-    """A reference to a variable or tensor, with a hash: `v.ref()`."""
-
-    __slots__ = ("_variable",)
-
-    def __init__(self, variable):
-        self._variable = variable
-
-    def deref(self):
-        return self._variable
-
-    def __eq__(self, other):
-        return isinstance(other, Reference) and self._variable is other._variable
-
-    def __hash__(self):
-        return id(self._variable)
 
 
 def _operator(name):
