@@ -137,6 +137,7 @@ static rn_status_t serve(container_worker_t* worker, rn_arena_t* arena) {
                                      .env = worker->cli->env,
                                      .allocator = worker->cli->allocator};
   rn_session_options_init(&options.session);
+  options.session.allow_soft_placement = true;
   options.session.intra_threads = (int)rn_cli_number(worker->cli, "--threads", 0);
   options.session.inter_threads = options.session.intra_threads;
   RN_RETURN_IF_ERROR(rn_cli_at(rn_tf_backend_create(&options, &worker->backend), options.folder));

@@ -166,6 +166,7 @@ static rn_status_t set_models(serve_t* serve) {
   options->tags = rn_str(rn_cli_text(cli, "--saved_model_tags"));
   options->replicas = (int)rn_cli_number(cli, "--replicas", 1);
   options->cpu_shares = rn_str(rn_cli_text(cli, "--cpu_shares"));
+  options->model_gpus = rn_str(rn_cli_text(cli, "--model_gpus"));
   options->model_memory = (size_t)rn_cli_number(cli, "--model_memory_mb", 0) << 20;
   options->isolates = rn_cli_flag(cli, "--isolate", false);
   options->cache_bytes = (size_t)rn_cli_number(cli, "--cache_mb", 32) << 20;
@@ -180,7 +181,13 @@ static rn_status_t set_models(serve_t* serve) {
   rn_session_options_init(&options->session);
   options->session.intra_threads = (int)rn_cli_number(cli, "--tensorflow_intra_op_parallelism", 0);
   options->session.inter_threads = (int)rn_cli_number(cli, "--tensorflow_inter_op_parallelism", 0);
+  // As in TensorFlow Serving: a model may name devices that this machine lacks.
+  options->session.allow_soft_placement = true;
   options->session.gpu.max_count = (int)rn_cli_number(cli, "--gpus", -1);
+  const char* fraction = rn_cli_text(cli, "--per_process_gpu_memory_fraction");
+  double* part = &options->session.gpu.memory_fraction;
+  if (fraction && (!rn_str_to_f64(rn_str(fraction), part) || !(*part >= 0 && *part <= 1)))
+    return rn_cli_usage(cli, "--per_process_gpu_memory_fraction needs a number from 0 to 1");
   return RN_OK;
 }
 
@@ -479,6 +486,12 @@ static const rn_cli_option_t options_of_serve[] = {
     RN_OPTION(NUMBER, "--tensorflow_inter_op_parallelism", "N",
               "ops that run at the same time (default: one per processor)"),
     RN_OPTION(NUMBER, "--gpus", "N", "use at most N GPUs (default: all)"),
+    RN_OPTION(
+        TEXT, "--model_gpus", "GPUS",
+        "on which of them models run: NAME=0,NAME=1+2,NAME=none (default: the first; replicas "
+        "take turns)"),
+    RN_OPTION(TEXT, "--per_process_gpu_memory_fraction", "F",
+              "the most of each GPU's memory, from 0 to 1 (default 0: any)"),
     RN_OPTION(FILE, "--monitoring_config_file", "FILE",
               "where metrics are: a MonitoringConfig in text form (default "
               "/monitoring/prometheus/metrics)"),

@@ -51,6 +51,8 @@
   X(BATCH_WAIT, GAUGE, "runnel_batch_wait_seconds",                                                \
     "How long the first request of a batch waits for others", "model_name")                        \
   X(MODEL_UP, GAUGE, "runnel_model_up", "0 if a process behind the model is gone", "model_name")   \
+  X(GPU_MEMORY, GAUGE, "runnel_gpu_memory_bytes",                                                  \
+    "Memory of a GPU that models of this process use", "gpu")                                      \
   X(FEEDBACK_COUNT, COUNTER, "runnel_feedback_total", "Feedback by application and outcome",       \
     "app", "outcome")                                                                              \
   X(POLICY_WEIGHT, GAUGE, "runnel_policy_weight", "Share of a model in an application's policy",   \

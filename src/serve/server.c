@@ -23,6 +23,7 @@
 #define RELOAD_NS INT64_C(600000000000)  // how long a reload waits for its models
 #define MAX_STATE ((size_t)1 << 30)  // bytes of what applications learn, where they are not saved
 #define LOADS 4                      // calls that wait for models at a time
+#define GPU_BATCHES 32               // on GPUs at a time, of all models
 #define MAX_DOORS 1024
 #define MAX_ALL_HELD ((size_t)8 << 30)  // bytes of requests in memory, of all connections of a port
 // How long a gRPC client may leave its call half sent, or a reply unread.
@@ -33,12 +34,13 @@ struct rn_model_server_t {
   rn_model_server_options_t options;
   rn_allocator_t allocator;
   rn_arena_t arena;
-  rn_env_t env;         // with the pool
-  rn_pool_t* pool;      // the threads within an op
-  rn_pool_t* runners;   // run batches, and read and write long messages
-  rn_pool_t* loads;     // wait for models
-  rn_pool_t* sessions;  // run steps of SessionRun
-  rn_shares_t* shares;  // whose batch runs next
+  rn_env_t env;            // with the pool
+  rn_pool_t* pool;         // the threads within an op
+  rn_pool_t* runners;      // run batches, and read and write long messages
+  rn_pool_t* gpu_runners;  // run batches on GPUs; started when there is one
+  rn_pool_t* loads;        // wait for models
+  rn_pool_t* sessions;     // run steps of SessionRun
+  rn_shares_t* shares;     // whose batch runs next
   rn_loop_t* loops[MAX_LOOPS];
   size_t loop_count;
   rn_loop_t* clock;     // ends batches at their deadlines, also those that block the other loops
@@ -151,6 +153,7 @@ static rn_status_t make_models(rn_model_server_t* server) {
   rn_loader_options_t loader = {.tags = options->tags,
                                 .session = options->session,
                                 .replicas = options->replicas,
+                                .gpus = options->model_gpus,
                                 .max_memory = options->model_memory,
                                 .isolates = options->isolates,
                                 .containers = server->containers,
@@ -178,6 +181,7 @@ static rn_status_t make_models(rn_model_server_t* server) {
                                 .allocator = server->allocator};
   models.batching.pool = server->runners;
   models.batching.shares = server->shares;
+  models.batching.device_pool = server->gpu_runners;
   models.batching.defer = defer;
   models.batching.defer_self = server;
   models.batching.timers = rn_loop_timers(server->loops[0]);
@@ -336,6 +340,7 @@ static rn_status_t set_up(rn_model_server_t* server) {
   // More runners than processors: batches that take long, or hang, must not keep others waiting.
   RN_RETURN_IF_ERROR(
       rn_pool_create(allocator, 2 * rn_pool_threads(server->pool) + 3, &server->runners));
+  RN_RETURN_IF_ERROR(rn_pool_create(allocator, GPU_BATCHES + 1, &server->gpu_runners));
   RN_RETURN_IF_ERROR(rn_pool_create(allocator, LOADS + 1, &server->loads));
   RN_RETURN_IF_ERROR(
       rn_pool_create(allocator, rn_pool_threads(server->pool) + 1, &server->sessions));
@@ -496,6 +501,7 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_pool_destroy(server->loads);
   rn_pool_destroy(server->sessions);
   rn_pool_destroy(server->runners);
+  rn_pool_destroy(server->gpu_runners);
   rn_pool_destroy(server->pool);
   rn_request_log_destroy(server->log);
   rn_request_trace_destroy(server->trace);

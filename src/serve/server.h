@@ -46,6 +46,7 @@ typedef struct rn_model_server_options_t {
   rn_batcher_options_t batching;
   int replicas;         // of a SavedModel; 0: 1
   rn_str_t cpu_shares;  // of models: rn_shares_options_t.weights
+  rn_str_t model_gpus;  // on which GPUs models run: rn_loader_options_t.gpus
   size_t model_memory;  // bytes per replica of a SavedModel; 0: no limit
   bool isolates;        // every replica of a SavedModel runs in a process of its own
   const char* program;  // this command, for models in processes of their own; NULL: none

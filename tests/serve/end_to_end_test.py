@@ -195,6 +195,24 @@ class Tf2Test(Case):
         _, api = start_model(folder)
         self.predict(api, 12.0, output=False)
 
+    def test_devices_that_are_not_here(self):
+        """A model that was written where there was a GPU."""
+        root = self.tf.train.Checkpoint()
+        root.f = self.tf.function(lambda x: {"y": 3.0 * x})
+        folder = os.path.join(temporary(), "00000123")
+        self.tf.saved_model.save(root, folder, root.f.get_concrete_function(self.tf.TensorSpec(None, self.tf.float32)))
+        path = os.path.join(folder, "saved_model.pb")
+        from tensorflow.core.protobuf import saved_model_pb2
+        with open(path, "rb") as file:
+            model = saved_model_pb2.SavedModel.FromString(file.read())
+        graph = model.meta_graphs[0].graph_def
+        for node in (node for function in graph.library.function for node in function.node_def):
+            node.device = "/device:GPU:0"
+        with open(path, "wb") as file:
+            file.write(model.SerializeToString())
+        _, api = start_model(os.path.dirname(folder))
+        self.predict(api, 6.0, output=False)
+
     def test_several_signatures(self):
         root = self.tf.train.Checkpoint()
         spec = [self.tf.TensorSpec(None, self.tf.float32, "x")]

@@ -208,6 +208,24 @@ static void reply_text(const rn_front_t* front, rn_http_in_t* request, int code,
   rn_front_reply(front, request, code, type, &body, 0);
 }
 
+// The address of a card, from stock's description of its device; all of that if it has none.
+static rn_str_t card_of(const rn_device_t* device) {
+  static const char mark[] = "pci bus id: ";
+  rn_str_t all = rn_str(device->description ? device->description : device->name.data);
+  const char* at = strstr(all.data, mark);
+  rn_str_t rest = at ? rn_str(at + strlen(mark)) : all;
+  return at ? rn_str_split(&rest, ',') : all;
+}
+
+static void add_gpu(rn_metrics_t* metrics, const rn_device_t* device) {
+  rn_device_memory_t use;
+  if (!device || !device->vtable->memory_use) return;
+  device->vtable->memory_use((rn_device_t*)(uintptr_t)device, &use);
+  rn_series_add(
+      rn_metrics_series(metrics, RN_METRIC_GPU_MEMORY, card_of(device), RN_STR(""), RN_STR("")),
+      (double)use.now);
+}
+
 static void add_gauges(const rn_front_t* front, const rn_model_info_t* info) {
   int64_t queued = 0, limit = 0, wait_ns = 0, down = 0;
   for (int i = 0; i < info->version_count; ++i) {
@@ -217,6 +235,7 @@ static void add_gauges(const rn_front_t* front, const rn_model_info_t* info) {
       queued += stats.queued;
       if (stats.limit > limit) limit = stats.limit;
       if (stats.wait_ns > wait_ns) wait_ns = stats.wait_ns;
+      add_gpu(front->metrics, rn_version_device(version, j));
     }
     if (version && rn_version_is_down(version)) ++down;
   }

@@ -7,6 +7,7 @@
 #define RUNNEL_SERVE_MODEL_BACKEND_H_
 
 #include "base/env.h"
+#include "device/device.h"
 #include "framework/cancel.h"
 #include "tensor/tensor.h"
 
@@ -67,8 +68,11 @@ struct rn_backend_t {
   bool takes_any_shape;
   int lanes;         // batches that it can run at the same time; >= 1
   int64_t max_rows;  // of one batch; 0: no limit
-  size_t memory;     // bytes that it took after loading; 0: unknown
-  rn_str_t meta;     // a serialized SignatureDefMap, for metadata requests; "" if there is none
+  // The GPU that its steps run on first of all; NULL: processors, or another process. Lives as long
+  // as the backend.
+  const rn_device_t* device;
+  size_t memory;  // bytes that it took after loading; 0: unknown
+  rn_str_t meta;  // a serialized SignatureDefMap, for metadata requests; "" if there is none
 };
 
 // The index of signature |name| ("": serving_default); -1 if there is none.

@@ -21,6 +21,7 @@ rn_status_t rn_batch_create(const rn_backend_t* backend, int signature, rn_alloc
   batch->allocator = allocator;
   batch->size = size;
   batch->signature = described;
+  batch->device = backend->device;
   batch->ports = (int)ports;
   batch->wanted = (bool*)(batch->tensors + ports);
   batch->run.signature = signature;
@@ -133,7 +134,8 @@ rn_status_t rn_batch_join_inputs(rn_batch_t* batch, int64_t run_rows, bool pads)
     int count = 0;
     for (rn_predict_t* predict = batch->first; predict; predict = predict->next)
       parts[count++] = &predict->inputs[i].value;
-    status = rn_batch_join(parts, count, run_rows, pads, batch->allocator, &batch->tensors[i]);
+    status = rn_batch_join(parts, count, run_rows, pads, batch->device, batch->allocator,
+                           &batch->tensors[i]);
   }
   if (parts != few) RN_FREE_ARRAY(batch->allocator, parts, (size_t)batch->count);
   return status;

@@ -31,6 +31,7 @@ struct rn_batch_t {
 
   rn_status_t status;  // Owned
   const rn_serve_signature_t* signature;
+  const rn_device_t* device;   // the backend's; NULL: processors
   int ports;                   // of the signature, which may be gone once the requests are answered
   rn_predict_t *first, *last;  // the requests, linked by |next|
   int count;

@@ -76,7 +76,7 @@ static rn_status_t copy_all(rn_tensor_t* to, const rn_tensor_t* const* tensors, 
 }
 
 rn_status_t rn_batch_join(const rn_tensor_t* const* tensors, int count, int64_t rows, bool pads,
-                          rn_allocator_t allocator, rn_tensor_t* out) {
+                          const rn_device_t* device, rn_allocator_t allocator, rn_tensor_t* out) {
   *out = (rn_tensor_t){0};
   int64_t dims[RN_MAX_RANK + 1];
   int rank = tensors[0]->rank;
@@ -87,7 +87,10 @@ rn_status_t rn_batch_join(const rn_tensor_t* const* tensors, int count, int64_t 
         dims[axis] = rn_tensor_dim(tensors[i], axis);
   }
   dims[0] = rows;
-  RN_RETURN_IF_ERROR(rn_tensor_create(allocator, tensors[0]->dtype, (rn_shape_t){rank, dims}, out));
+  rn_dtype_t dtype = tensors[0]->dtype;
+  rn_shape_t shape = {rank, dims};
+  RN_RETURN_IF_ERROR(device ? rn_device_host_tensor(device, allocator, dtype, shape, out)
+                            : rn_tensor_create(allocator, dtype, shape, out));
   rn_status_t status = copy_all(out, tensors, count, pads);
   if (!rn_ok(status)) rn_tensor_clear(out);
   return status;

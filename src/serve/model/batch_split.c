@@ -51,7 +51,7 @@ static rn_status_t join_outputs(split_t* split) {
         rows += rn_tensor_dim(parts[k], 0);
     }
     if (rn_ok(status))
-      status = rn_batch_join(parts, split->part_count, rows, false, whole->allocator,
+      status = rn_batch_join(parts, split->part_count, rows, false, NULL, whole->allocator,
                              &whole->outputs[i].value);
   }
   RN_FREE_ARRAY(whole->allocator, parts, (size_t)split->part_count);

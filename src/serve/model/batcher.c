@@ -58,7 +58,11 @@ rn_status_t rn_batcher_create(const rn_batcher_options_t* options, rn_backend_t*
   batcher->options.allowed_count = 0;
   find_series(options, &batcher->series);
   batcher->backend = backend;
-  batcher->has_pool = rn_pool_threads(options->pool) > 1;
+  if (backend->device && options->device_pool) {
+    batcher->options.pool = options->device_pool;
+    batcher->options.shares = NULL;
+  }
+  batcher->has_pool = rn_pool_threads(batcher->options.pool) > 1;
   atomic_init(&batcher->refs, 1);
   rn_mutex_init(&batcher->mutex);
   batcher->timer = (rn_timer_t){.fn = on_timer};
@@ -74,7 +78,7 @@ rn_status_t rn_batcher_create(const rn_batcher_options_t* options, rn_backend_t*
     size.max = backend->max_rows;
   batcher->max_rows = size.max;
   rn_status_t status = rn_batch_size_create(&size, options->allocator, &batcher->size);
-  if (rn_ok(status) && options->shares && backend->blocks)
+  if (rn_ok(status) && batcher->options.shares && backend->blocks)
     status = rn_shares_get(options->shares, options->model, &batcher->share);
   if (rn_ok(status) && options->allowed_count) {
     status = RN_NEW_ARRAY(options->allocator, (size_t)options->allowed_count, &batcher->allowed);

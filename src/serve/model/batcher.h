@@ -33,6 +33,9 @@ typedef struct rn_batcher_options_t {
   // Where blocking backends run.
   rn_pool_t* pool;      // Borrowed; NULL: on the caller's thread
   rn_shares_t* shares;  // Borrowed: |pool| runs batches when these say so; NULL: at once
+  // Where blocking backends with a device run instead, at once: their threads wait for the device,
+  // and take no processor from others. NULL: as others.
+  rn_pool_t* device_pool;
   // Runs a job of some microseconds on the calling thread, soon, in a way that nothing else waits
   // for it if it takes longer. False if this thread cannot: then |pool| runs it. NULL: the caller
   // runs batches that should be quick, and waits if they are not.

@@ -2,6 +2,7 @@
 #include "serve/model/loader.h"
 
 #include "serve/model/config.h"
+#include "serve/model/gpus.h"
 #include "serve/model/quiet.h"
 #include "serve/model/tf_backend.h"
 
@@ -20,7 +21,8 @@ rn_status_t rn_loader_create(const rn_loader_options_t* options, rn_loader_t** o
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &loader));
   loader->options = *options;
   if (loader->options.replicas < 1) loader->options.replicas = 1;
-  rn_status_t status = RN_OK;
+  rn_gpu_options_t unused;
+  rn_status_t status = rn_gpus_choose(options->gpus, RN_STR(""), 0, 0, &unused);
   for (rn_str_t rest = options->tags; rn_ok(status) && rest.size;) {
     rn_str_t tag = rn_str_trim(rn_str_split(&rest, ','));
     if (loader->tag_count == MOST_TAGS)
@@ -83,6 +85,9 @@ static rn_status_t load_replicas(loader_job_t* job, rn_arena_t* arena) {
                                      .env = options->env,
                                      .allocator = options->allocator};
   for (int i = 0; i < options->replicas; ++i) {
+    int gpus = i ? rn_tf_backend_gpus(job->replicas[0]) : 0;
+    backend.session.gpu = options->session.gpu;
+    RN_RETURN_IF_ERROR(rn_gpus_choose(options->gpus, job->model, i, gpus, &backend.session.gpu));
     RN_RETURN_IF_ERROR(rn_tf_backend_create(&backend, &job->replicas[i]));
     RN_RETURN_IF_ERROR(warm_up(job->loader, job->replicas[i], job->model, job->folder));
   }

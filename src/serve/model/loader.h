@@ -11,6 +11,7 @@ typedef struct rn_loader_options_t {
   rn_str_t tags;  // of the graphs, separated by commas; "": serve, or the only graph; borrowed
   rn_session_options_t session;  // of every model
   int replicas;                  // of a SavedModel; < 1: 1
+  rn_str_t gpus;                 // of models: see gpus.h; borrowed
   size_t max_memory;             // bytes per replica of a SavedModel; 0: no limit
   // Numbers of rows for which steps are planned in advance, unless the version's own batching
   // parameters list some; borrowed.

@@ -5,6 +5,8 @@
 #include "serve/model/tf_internal.h"
 
 #define MOST_PORTS 16  // of one run without an allocation
+// Batches at a time on a GPU: the inputs of one are copied while another runs.
+#define GPU_LANES 2
 
 static const rn_backend_vtable_t vtable;
 
@@ -113,6 +115,21 @@ static void tf_destroy(rn_backend_t* base) {
 static const rn_backend_vtable_t vtable = {
     .kind = "tensorflow", .run = tf_run, .destroy = tf_destroy};
 
+// Nodes without a device go to the first such device.
+static const rn_device_t* find_gpu(const rn_session_t* session) {
+  for (int i = 0; i < rn_session_device_count(session); ++i)
+    if (rn_session_device(session, i)->is_preferred) return rn_session_device(session, i);
+  return NULL;
+}
+
+int rn_tf_backend_gpus(rn_backend_t* base) {
+  const rn_session_t* session = rn_tf_backend_session(base);
+  int count = 0;
+  for (int i = 0; session && i < rn_session_device_count(session); ++i)
+    count += rn_session_device(session, i)->is_preferred;
+  return count;
+}
+
 rn_status_t rn_tf_backend_create(const rn_tf_backend_options_t* options, rn_backend_t** out) {
   *out = NULL;
   rn_quiet_alloc_t* pages = NULL;
@@ -146,6 +163,8 @@ rn_status_t rn_tf_backend_create(const rn_tf_backend_options_t* options, rn_back
     tf_destroy(&backend->base);
     return status;
   }
+  backend->base.device = find_gpu(backend->session);
+  if (backend->base.device) backend->base.lanes = GPU_LANES;
   rn_quiet_alloc_settle(pages);
   backend->base.memory = rn_cap_alloc_bytes(memory);
   *out = &backend->base;

@@ -32,6 +32,9 @@ RN_MUST_USE rn_status_t rn_tf_backend_create(const rn_tf_backend_options_t* opti
 // The session of a backend that rn_tf_backend_create made; NULL for other backends.
 rn_session_t* rn_tf_backend_session(rn_backend_t* backend);
 
+// The GPUs that the session of such a backend has; 0 for other backends.
+int rn_tf_backend_gpus(rn_backend_t* backend);
+
 // Runs any part of the graph by the names of tensors and nodes.
 typedef struct rn_tf_session_run_t {
   const rn_str_t* feed_names;  // "x:0"

@@ -131,6 +131,9 @@ bool rn_version_is_down(rn_version_t* version) {
   }
   return false;
 }
+const rn_device_t* rn_version_device(const rn_version_t* version, int replica) {
+  return version->replicas[replica].backend->device;
+}
 int rn_version_replica_count(const rn_version_t* version) { return version->replica_count; }
 const rn_batcher_t* rn_version_batcher(const rn_version_t* version, int replica) {
   return version->replicas[replica].batcher;

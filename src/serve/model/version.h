@@ -37,6 +37,7 @@ int64_t rn_version_number(const rn_version_t* version);
 // When its last request ended, of the environment's clock; 0: there was none.
 int64_t rn_version_answered_ns(const rn_version_t* version);
 const rn_backend_t* rn_version_backend(const rn_version_t* version);  // of its first replica
+const rn_device_t* rn_version_device(const rn_version_t* version, int replica);  // NULL: processors
 int rn_version_replica_count(const rn_version_t* version);
 // Whether the process behind one of its replicas is gone.
 bool rn_version_is_down(rn_version_t* version);
