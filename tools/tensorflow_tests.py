@@ -96,8 +96,11 @@ def _files(sources, paths):
             yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith("_test.py"))
 
 
-_HELPERS = (r"tensorflow\..*\.(fake_\w+|benchmarks(\.\w+)*"  # modules that only tests need
-            r"|autograph\.(utils\.testing|core\.converter_testing|pyct\.testing(\.\w+)?|pyct\.static_analysis\.\w+_test))")
+# Modules that only tests need.
+_HELPERS = (r"tensorflow\..*\.(fake_\w+|benchmarks(\.\w+)*"
+            r"|autograph\.(utils\.testing|core\.converter_testing|pyct\.testing(\.\w+)?|pyct\.static_analysis\.\w+_test)"
+            r"|distribute\.(combinations|strategy_combinations|multi_process_\w+|multi_worker_test_base|strategy_test_lib|test_util"
+            r"|single_loss_example))")
 
 
 class _SourceFinder(importlib.abc.MetaPathFinder):
@@ -117,6 +120,12 @@ class _SourceFinder(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(name, top + ".py") if os.path.isfile(top + ".py") else None
 
 
+def _without_processes():
+    """Lets files of tests begin whose main function looks for the program of a Bazel target; their tests of several processes fail."""
+    processes = importlib.import_module("tensorflow.python.distribute.multi_process_lib")
+    processes.test_main = importlib.import_module("tensorflow.python.eager.test").main
+
+
 def _run(arguments):
     sys.path[0] = os.getcwd()
     if arguments.stock:
@@ -129,6 +138,8 @@ def _run(arguments):
     importlib.import_module("tensorflow")  # so that the processes forked here need not
     ops = importlib.import_module("tensorflow.python.framework.ops")
     ops.Tensor = importlib.import_module("tensorflow.python.framework.tensor").Tensor  # its place in earlier versions
+    if any(path.startswith("python/distribute") for path in arguments.paths):
+        _without_processes()
     running = {}
     logs = arguments.results + ".logs"
     os.makedirs(logs, exist_ok=True)

@@ -89,10 +89,12 @@ def test_lost_task(tmp_path):
     script = tmp_path / "lost.py"
     script.write_text("""
 import os
+import time
 import tensorflow as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 assert strategy.reduce("SUM", tf.constant(1.0), axis=None).numpy() == 2
 if strategy.cluster_resolver.task_id == 1:
+    time.sleep(1)  # the other has its part of the sum by then
     os._exit(0)
 try:
     strategy.reduce("SUM", tf.constant(1.0), axis=None)

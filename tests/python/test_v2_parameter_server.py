@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 import runnel.v2 as tf
-from runnel.eager import context
+from runnel.eager import contexts
 from support.ports import free_ports
 
 RUNNEL = os.path.join(os.environ["RUNNEL_BUILD"], "cli", "runnel")
@@ -41,12 +41,12 @@ class Cluster:
 
 @pytest.fixture
 def cluster():
-    context._reset_context()
+    contexts._reset_context()
     made = Cluster()
     yield made
     for task in list(made.tasks):
         made.kill(*task)
-    context._reset_context()
+    contexts._reset_context()
 
 
 def begin(cluster, partitioner=None):

@@ -6,6 +6,11 @@ from runnel.eager.gradient_functions import (  # noqa: F401
     value_and_gradients_function as val_and_grad_function)
 
 
+def get_filtered_grad_fn(grad_fn):
+    """Returns a function that gives the pairs of gradients and variables of another one, without those whose gradient is None."""
+    return lambda *args, **kwargs: [(gradient, variable) for gradient, variable in grad_fn(*args, **kwargs) if gradient is not None]
+
+
 def op_attr_type(op_type, attr_name):
     """Returns the number of the type of an op's attribute, in a list if its values are lists."""
     from runnel import _core

@@ -100,7 +100,7 @@ standard_ops: ops.array_ops
 state_grad: ops.state_ops
 math_grad: ops.math_ops
 array_grad: ops.array_ops
-init_ops_v2: initializers
+init_ops_v2: initializers ops.init_ops
 gradient_descent: train
 adam: train
 adagrad: train
@@ -221,9 +221,9 @@ python.tpu.tensor_tracer: estimator.estimator_names
     _PATHS[_path] = _modules.split()
 
 # Folders of modules that Runnel lacks. Packages that import from them work as long as they do not call what they import.
-_ABSENT_FOLDERS = tuple("""compiler.xla core.kernels core.kernels.boosted_trees core.protobuf.tpu python.distribute.cluster_resolver
+_ABSENT_FOLDERS = tuple("""compiler.xla core.kernels core.kernels.boosted_trees core.protobuf.tpu
 python.keras.saving python.tpu python.tpu.ops""".split())
-_ABSENT = tuple("""compiler.xla core.kernels core.protobuf.tpu python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
+_ABSENT = tuple("""compiler.xla core.kernels core.protobuf.tpu python.keras.saving python.ops.batch_ops
 python.ops.boosted_trees_ops python.ops.clustering_ops python.ops.gen_sdca_ops python.tpu""".split())
 
 # Namespaces in which a public name is looked for, in this order.

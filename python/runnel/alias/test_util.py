@@ -8,6 +8,7 @@ import functools
 import unittest
 
 from runnel import test
+from runnel.alias.eager_names import TF_PickUnusedPortOrDie as pick_unused_port  # noqa: F401
 from runnel.core import framework, gradients_impl, v2_switches
 from runnel.eager import backprop, context as eager
 from runnel.graph import graph_stack

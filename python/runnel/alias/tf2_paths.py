@@ -11,7 +11,7 @@ core.distributed_runtime.preemption python.checkpoint.sharding python.data.exper
 python.eager.polymorphic_function python.ops.numpy_ops python.ops.parallel_for python.ops.structured python.profiler
 python.saved_model.pywrap_saved_model python.saved_model.model_utils python.training.saving python.types python.util.protobuf
 dtensor dtensor.python python.autograph.operators python.compiler python.compiler.xla python.ops.signal python.grappler python.dlpack
-tools.compatibility""".split())
+tools.compatibility python.distribute.coordinator python.distribute.v1""".split())
 
 _NUMPY = """experimental_numpy.promotion experimental_numpy.creation experimental_numpy.elementwise experimental_numpy.shapes
 experimental_numpy.reductions experimental_numpy.indexing experimental_numpy.products experimental_numpy.names experimental_numpy.behavior""".split()
@@ -118,6 +118,40 @@ python.data.util.random_seed: alias.data_names
 python.data.util.sparse: alias.data_sparse_names
 python.data.util.structure: data.structure
 python.data.util.traverse: alias.data_names
+python.distribute.central_storage_strategy: distribute.central_storage
+python.distribute.cluster_resolver: distribute.cluster_resolver
+python.distribute.cluster_resolver.cluster_resolver: alias.distribute_names distribute.cluster_resolver.base distribute.cluster_resolver
+python.distribute.cluster_resolver.gce_cluster_resolver: alias.distribute_names distribute.cluster_resolver.compute_engine distribute.cluster_resolver
+python.distribute.cluster_resolver.kubernetes_cluster_resolver: distribute.cluster_resolver.kubernetes
+python.distribute.cluster_resolver.sagemaker_cluster_resolver: distribute.cluster_resolver.environment
+python.distribute.cluster_resolver.slurm_cluster_resolver: alias.distribute_names distribute.cluster_resolver.environment
+python.distribute.cluster_resolver.tfconfig_cluster_resolver: alias.distribute_names distribute.cluster_resolver.environment
+python.distribute.cluster_resolver.tpu_cluster_resolver: distribute.cluster_resolver
+python.distribute.collective_all_reduce_strategy: alias.distribute_names distribute.multi_worker
+python.distribute.collective_util: alias.distribute_names distribute.multi_worker
+python.distribute.coordinator.cluster_coordinator: distribute.coordinator
+python.distribute.coordinator.coordinator_context: distribute.coordinator
+python.distribute.coordinator.remote_value: distribute.coordinator
+python.distribute.coordinator.values: distribute.coordinator
+python.distribute.cross_device_ops: distribute.cross_device distribute.reductions
+python.distribute.cross_device_utils: distribute.reductions
+python.distribute.device_util: distribute.device_util
+python.distribute.distribute_coordinator: distribute.standard_server
+python.distribute.distribute_lib: alias.distribute_names distribute.contexts distribute.strategy distribute.extended distribute.options distribute
+python.distribute.distribute_utils: distribute.values distribute.strategy alias.distribute_names
+python.distribute.input_ops: alias.distribute_names data.sharding
+python.distribute.input_lib: alias.distribute_names distribute.input_data
+python.distribute.mirrored_strategy: distribute.strategies
+python.distribute.multi_worker_util: distribute.cluster_roles
+python.distribute.one_device_strategy: distribute.strategies
+python.distribute.parameter_server_strategy: alias.distribute_names distribute.parameter_server
+python.distribute.parameter_server_strategy_v2: alias.distribute_names distribute.parameter_server
+python.distribute.reduce_util: distribute.options
+python.distribute.sharded_variable: distribute.sharded_variable distribute.partitioners
+python.distribute.shared_variable_creator: distribute.shared_variable_creator
+python.distribute.tpu_strategy: alias.distribute_names
+python.distribute.tpu_values: alias.distribute_names
+python.distribute.v1.input_lib: distribute.graph_iterators
 python.distribute.ps_values: distribute.central_storage distribute
 python.distribute.values: distribute.values distribute.variable distribute
 python.eager.backprop: eager.backprop alias.gradient_names compat.v2.internal
@@ -334,6 +368,7 @@ python.types.core: core.tensor_type core.type_checkers
 python.types.trace: TYPES
 tools.docs.doc_controls: alias.doc_controls
 python.types.internal: alias.framework_names core.type_spec
+python.training.optimizer: train.optimizer alias.gradient_names
 python.util.compat: compat alias.framework_names alias.util.util_names
 python.util.serialization: alias.serialization
 python.util.lock_util: alias.small_utils

@@ -1,15 +1,14 @@
 """CentralStorageStrategy: replicas on several devices, with variables that exist once."""
 
 from runnel.core import framework
-from runnel.distribute import contexts, variable
-from runnel.distribute.strategies import MirroredStrategy, _device, _MirroredExtended
+from runnel.distribute import device_util, variable
+from runnel.distribute.strategies import MirroredExtended, MirroredStrategy
+from runnel.distribute.strategy import Strategy, StrategyV1
 from runnel.ops.variables import VariableAggregation, VariableSynchronization
 
 
 class AggregatingVariable(variable.DistributedVariable):
     """A variable that all replicas share. What they assign is aggregated first."""
-
-    _component_of_replica = True  # it stays whole in a replica
 
     def _get(self):
         return self._values[0]
@@ -20,24 +19,24 @@ class AggregatingVariable(variable.DistributedVariable):
     __str__ = __repr__
 
 
-class _CentralExtended(_MirroredExtended):
-    def __init__(self, strategy, devices, parameter_device):
-        super().__init__(strategy, devices)
-        self.parameter_devices = (parameter_device,)
+class CentralStorageExtended(MirroredExtended):
+    """The part of a CentralStorageStrategy that libraries use."""
 
-    def create_variable(self, make, kwargs):
-        replica = contexts.get_replica_context()
-        if replica is None:
-            return self._created(make, kwargs)
-        return replica.shared_variable(kwargs.get("name"), lambda: self._created(make, kwargs))
+    def __init__(self, container_strategy, compute_devices=None, parameter_device=None):
+        super().__init__(container_strategy, compute_devices)
+        gpus = [device for device in self._devices if "GPU" in device]
+        place = parameter_device or (gpus[0] if len(gpus) == 1 == len(self._devices) else "/device:CPU:0")
+        self.parameter_devices = (device_util.resolve(place),)
 
     def _created(self, make, kwargs):
         aggregation = kwargs.get("aggregation") or VariableAggregation.NONE
+        if aggregation not in variable.AGGREGATIONS:
+            raise ValueError("Invalid variable aggregation mode: %s for variable: %s" % (aggregation, kwargs.get("name")))
         with framework.init_scope(), framework.device(self.parameter_devices[0]):
             made = make(**kwargs)
         if len(self._devices) == 1:
             return made
-        return AggregatingVariable(self._strategy, [made], kwargs.get("synchronization") or VariableSynchronization.AUTO, aggregation)
+        return AggregatingVariable(self._strategy, [made], aggregation, kwargs.get("synchronization") or VariableSynchronization.AUTO)
 
 
 class CentralStorageStrategy(MirroredStrategy):
@@ -49,7 +48,11 @@ class CentralStorageStrategy(MirroredStrategy):
     """
 
     def __init__(self, compute_devices=None, parameter_device=None):
-        super().__init__(compute_devices)
-        gpus = [device for device in self._devices if "GPU" in device]
-        place = _device(parameter_device) if parameter_device else gpus[0] if len(gpus) == 1 == len(self._devices) else "/device:CPU:0"
-        self._extended = _CentralExtended(self, self._devices, place)
+        Strategy.__init__(self, CentralStorageExtended(self, compute_devices, parameter_device))
+
+
+class CentralStorageStrategyV1(StrategyV1):
+    """CentralStorageStrategy of 1.x."""
+
+    def __init__(self, compute_devices=None, parameter_device=None):
+        super().__init__(CentralStorageExtended(self, compute_devices, parameter_device))

@@ -1,10 +1,43 @@
 """Datasets whose batches are divided among replicas."""
 
-from runnel import errors, nest
+from runnel import _core, data, errors, nest
+from runnel.core import framework
 from runnel.core.type_spec import CompositeTensor, TypeSpec
 from runnel.data import structure
 from runnel.data.owned_iterator import IteratorSpec, OwnedIterator
+from runnel.distribute import device_util
+from runnel.distribute.options import InputReplicationMode
 from runnel.distribute.values import PerReplica, PerReplicaSpec
+
+
+class InputWorkers:
+    """Which devices make the input of which: pairs of a device and those that it feeds."""
+
+    def __init__(self, worker_device_pairs, canonicalize_devices=True):
+        full = device_util.canonicalize if canonicalize_devices else device_util.canonicalize_without_job_and_task
+        self._pairs, self._canonicalize_devices = tuple(worker_device_pairs), canonicalize_devices
+        self.worker_devices = tuple(device for device, _ in self._pairs)
+        self._fed = tuple(tuple(full(device) for device in fed) for _, fed in self._pairs)
+
+    num_workers = property(lambda self: len(self.worker_devices))
+
+    def compute_devices_for_worker(self, worker_index):
+        """Returns the devices that a worker feeds."""
+        return self._fed[worker_index]
+
+    def serialize(self):
+        """Returns the arguments that make such an object."""
+        return self._pairs, self._canonicalize_devices
+
+    def __eq__(self, other):
+        return isinstance(other, InputWorkers) and self._fed == other._fed and self.worker_devices == other.worker_devices
+
+    def __hash__(self):
+        return hash(self._fed)
+
+    def __repr__(self):
+        return "%s:{\n%s}" % (type(self).__name__, ",\n".join("  %d %s: %s" % (i, device, fed) for i, (device, fed) in enumerate(
+            zip(self.worker_devices, self._fed))))
 
 
 class DistributedDataset:
@@ -15,6 +48,18 @@ class DistributedIterator:
     """The base of iterators over such datasets."""
 
 
+def is_per_replica(options):
+    """Tells whether tf.distribute.InputOptions ask for a dataset per replica."""
+    return options is not None and options.experimental_replication_mode is InputReplicationMode.PER_REPLICA
+
+
+def check_mode(options, strategy):
+    """Raises NotImplementedError if InputOptions ask for a dataset per replica of a strategy that has a single one."""
+    if is_per_replica(options):
+        raise NotImplementedError("InputReplicationMode.PER_REPLICA is only supported in `experimental_distribute_datasets_from_function` of "
+                                  "tf.distribute.MirroredStrategy, and not in %s" % strategy)
+
+
 def parts_of_batch(size, replicas):
     """Returns how many rows of a batch each replica gets: as many as the first, as long as there are some."""
     each = -(-size // replicas)
@@ -22,30 +67,36 @@ def parts_of_batch(size, replicas):
 
 
 class _Divided(DistributedDataset):
-    """A dataset whose elements are divided among replicas, or of which each replica gets one in turn."""
+    """Datasets whose elements replicas get: parts of each (`is_divided`), or one after the other. There is one dataset, or one per replica."""
 
-    def __init__(self, dataset, replicas, is_divided):
-        self._dataset, self._replicas, self._is_divided = dataset, replicas, is_divided
+    def __init__(self, datasets, devices, is_divided, strategy=None):
+        for dataset in datasets:
+            if not isinstance(dataset, data.Dataset):
+                raise ValueError("A strategy distributes a tf.data.Dataset, not %r" % (dataset,))
+        self._datasets, self._devices, self._is_divided = tuple(datasets), tuple(devices), is_divided
+        self._input_workers = InputWorkers([(device_util.get_host_for_device(devices[0]), self._devices)])
+        self._enable_get_next_as_optional = _has_partial_batches(strategy, datasets[0])
 
     @property
     def element_spec(self):
         """The TypeSpecs of an element."""
-        return nest.map_structure(lambda spec: PerReplicaSpec(*[self._of_part(spec)] * self._replicas), self._dataset.element_spec)
-
-    def _of_part(self, spec):
-        return spec._unbatch()._batch(None) if self._is_divided else spec
+        return _specs(self._datasets[0].element_spec, len(self._devices), self._is_divided)
 
     def __iter__(self):
-        return _Iterator(iter(self._dataset), self._replicas, self._is_divided)
+        if not framework.executing_eagerly() and not _core.current().building_function:
+            raise RuntimeError("__iter__() is only supported inside of tf.function or when eager execution is enabled.")
+        made = _Iterator([iter(dataset) for dataset in self._datasets], self._devices, self._is_divided)
+        made._enable_get_next_as_optional = self._enable_get_next_as_optional
+        return made
 
     def __len__(self):
-        count = len(self._dataset)
-        return count if self._is_divided else -(-count // self._replicas)
+        count = len(self._datasets[0])
+        return count if self._is_divided or len(self._datasets) > 1 else -(-count // len(self._devices))
 
     @property
     def cardinality(self):
         """The function that counts the elements."""
-        return self._dataset.cardinality
+        return self._datasets[0].cardinality
 
     def reduce(self, initial_state, reduce_func):
         """Returns `reduce_func(... reduce_func(initial_state, first) ..., last)`."""
@@ -55,17 +106,45 @@ class _Divided(DistributedDataset):
         return state
 
 
-class _Iterator(CompositeTensor, DistributedIterator):
-    _counts_as_tensor = False
+def _has_partial_batches(strategy, dataset):
+    """Tells whether a last batch may have fewer rows than there are replicas, and its replicas want to know."""
+    from runnel.data import INFINITE_CARDINALITY
+    extended = getattr(strategy, "extended", None)
+    if not getattr(extended, "enable_partial_batch_handling", getattr(extended, "experimental_enable_get_next_as_optional", False)):
+        return False
+    if int(dataset.cardinality()) == INFINITE_CARDINALITY if framework.executing_eagerly() else False:
+        return False
+    return extended._in_multi_worker_mode() or not all(_has_rows(spec) for spec in nest.flatten(dataset.element_spec))
 
-    def __init__(self, iterator, replicas, is_divided):
-        self._iterator, self._replicas, self._is_divided = iterator, replicas, is_divided
+
+def _has_rows(spec):
+    """Tells whether the number of rows of a tensor is known."""
+    shape = getattr(spec, "shape", None)
+    return shape is not None and (shape.rank == 0 or shape.rank is not None and shape.as_list()[0] is not None)
+
+
+def _specs(spec, replicas, is_divided):
+    def one(leaf):
+        leaf = leaf._unbatch()._batch(None) if is_divided and replicas > 1 else leaf
+        return leaf if replicas == 1 else PerReplicaSpec(*[leaf] * replicas)
+    return nest.map_structure(one, spec)
+
+
+class _Iterator(CompositeTensor, DistributedIterator):
+    _counts_as_tensor = _enable_get_next_as_optional = False
+
+    def __init__(self, iterators, devices, is_divided):
+        self._iterators, self._devices, self._is_divided = tuple(iterators), tuple(devices), is_divided
+        self._input_workers = InputWorkers([(device_util.get_host_for_device(devices[0]), self._devices)])
 
     @property
     def _type_spec(self):
-        return DistributedIteratorSpec(self._iterator._type_spec, self._replicas, self._is_divided)
+        return DistributedIteratorSpec(tuple(iterator._type_spec for iterator in self._iterators), self._devices, self._is_divided)
 
-    element_spec = property(lambda self: self._iterator.element_spec)
+    @property
+    def element_spec(self):
+        """The TypeSpecs of an element."""
+        return _specs(self._iterators[0].element_spec, len(self._devices), self._is_divided)
 
     def __iter__(self):
         return self
@@ -78,65 +157,143 @@ class _Iterator(CompositeTensor, DistributedIterator):
 
     def get_next(self, name=None):
         """Returns the next values of the replicas. Raises OutOfRangeError after the last."""
-        if not self._is_divided:
-            elements = [self._iterator.get_next() for _ in range(self._replicas)]
-            return nest.map_structure(lambda *values: PerReplica(values), *elements)
-        return nest.map_structure(self._divided, self._iterator.get_next())
+        count = len(self._devices)
+        if count == 1:
+            return self._iterators[0].get_next()
+        if self._is_divided:
+            return nest.map_structure(self._divided, self._iterators[0].get_next())
+        if len(self._iterators) > 1:
+            return nest.map_structure(lambda *values: PerReplica(values), *[iterator.get_next() for iterator in self._iterators])
+        return self._in_turn()
+
+    def _in_turn(self):
+        """Returns an element for each replica. After the last element, replicas get one without rows."""
+        iterator = self._iterators[0]
+        elements = [iterator.get_next()]
+        for _ in self._devices[1:]:
+            optional = iterator.get_next_as_optional()
+            if framework.executing_eagerly():
+                elements.append(optional.get_value() if bool(optional.has_value()) else without_rows(iterator.element_spec))
+            else:
+                elements.append(_value_or_no_rows(optional, iterator.element_spec))
+        return nest.map_structure(lambda *values: PerReplica(values), *elements)
 
     def get_next_as_optional(self, name=None):
         """Returns an Optional of the next values of the replicas."""
         from runnel.data.optional import Optional
-        if not self._is_divided:
-            raise errors.UnimplementedError(None, None, "get_next_as_optional of an iterator with a dataset per replica is not supported")
-        whole = self._iterator.get_next_as_optional()
+        from runnel.ops.control_flow import cond
+        iterator = self._iterators[0]
+        if len(self._devices) == 1:
+            return iterator.get_next_as_optional()
+        if self._is_divided:
+            whole, divide = iterator.get_next_as_optional(), self._divided
 
-        class Divided(Optional):
-            """An Optional whose value is divided among the replicas."""
+            class Divided(Optional):
+                """An Optional whose value is divided among the replicas."""
 
-            def get_value(optional, name=None):
-                return nest.map_structure(self._divided, Optional.get_value(optional))
-        return Divided(whole._variant_tensor, whole.element_spec)
+                def get_value(optional, name=None):
+                    return nest.map_structure(divide, Optional.get_value(optional))
+            return Divided(whole._variant_tensor, whole.element_spec)
+        one_each = self._iterators if len(self._iterators) > 1 else [iterator] * len(self._devices)
+        optionals = [one.get_next_as_optional() for one in one_each]
+        any_has = optionals[0].has_value()
+        spec = nest.map_structure(lambda leaf: PerReplicaSpec(*[leaf] * len(optionals)), iterator.element_spec)
+
+        def together():
+            values = [_value_or_no_rows(optional, iterator.element_spec) for optional in optionals]
+            return Optional.from_value(nest.map_structure(lambda *parts: PerReplica(parts), *values))._variant_tensor
+        return Optional(cond(any_has, together, lambda: Optional.empty(spec)._variant_tensor), spec)
 
     def _divided(self, value):
         from runnel.ops import array_ops
+        replicas = len(self._devices)
+        if isinstance(value, CompositeTensor):
+            return _divided_composite(value, replicas)
         size = value.shape.as_list()[0] if value.shape.rank else None
         if size is not None:
-            return PerReplica(array_ops.split(value, parts_of_batch(size, self._replicas), 0))
-        rows, replicas = array_ops.shape(value)[0], self._replicas
+            return PerReplica(array_ops.split(value, parts_of_batch(size, replicas), 0))
+        rows = array_ops.shape(value)[0]
         each = (rows + replicas - 1) // replicas
         return PerReplica([value[each * i:each * (i + 1)] for i in range(replicas)])
+
+
+def _divided_composite(value, replicas):
+    """Returns the rows of a sparse or ragged tensor, divided among replicas."""
+    from runnel.core.composite import SparseTensor
+    from runnel.ops import math_ops, sparse_ops
+    if not isinstance(value, SparseTensor):
+        rows = value.nrows()
+        each = (rows + replicas - 1) // replicas
+        return PerReplica([value[each * i:each * (i + 1)] for i in range(replicas)])
+    shape = value.dense_shape
+    each = (shape[0] + replicas - 1) // replicas
+    parts = []
+    for i in range(replicas):
+        start = math_ops.minimum(each * i, shape[0])
+        count = math_ops.minimum(each, shape[0] - start)
+        rest = shape[1:]
+        from runnel.ops import array_ops
+        parts.append(sparse_ops.sparse_slice(value, array_ops.concat([[start], array_ops.zeros_like(rest)], 0), array_ops.concat([[count], rest], 0)))
+    return PerReplica(parts)
+
+
+def without_rows(element_spec):
+    """Returns an element whose tensors have no rows."""
+    from runnel.ops import array_ops
+    specs = structure.flat_specs(element_spec)
+    return structure.from_compatible_tensor_list(element_spec, [
+        array_ops.zeros([0, *[size or 0 for size in spec.shape.as_list()[1:]]] if spec.shape.rank else [], spec.dtype) for spec in specs])
+
+
+def _value_or_no_rows(optional, element_spec):
+    """Returns the value of an Optional in a graph, or an element without rows if it has none."""
+    from runnel.ops.control_flow import cond
+    tensors = cond(optional.has_value(), lambda: structure.to_tensor_list(element_spec, optional.get_value()),
+                   lambda: structure.to_tensor_list(element_spec, without_rows(element_spec)))
+    tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+    return structure.from_compatible_tensor_list(element_spec, tensors)
 
 
 class DistributedIteratorSpec(TypeSpec):
     """The TypeSpec of an iterator over a distributed dataset."""
 
-    def __init__(self, iterator_spec, replicas, is_divided):
-        self._iterator_spec, self._replicas, self._is_divided = iterator_spec, replicas, is_divided
+    def __init__(self, iterator_specs, devices, is_divided):
+        self._iterator_specs, self._devices, self._is_divided = iterator_specs, devices, is_divided
 
     value_type = property(lambda self: _Iterator)
 
     def _serialize(self):
-        return self._iterator_spec, self._replicas, self._is_divided
+        return self._iterator_specs, self._devices, self._is_divided
 
     @property
     def _component_specs(self):
-        return self._iterator_spec
+        return self._iterator_specs
 
     def _to_components(self, value):
-        return value._iterator
+        return value._iterators
 
     def _from_components(self, components):
-        return _Iterator(components, self._replicas, self._is_divided)
+        return _Iterator(components, self._devices, self._is_divided)
 
 
-def divided(dataset, replicas):
-    """Returns a dataset whose batches are divided among replicas."""
-    return _Divided(dataset, replicas, True)
+def divided(dataset, devices, strategy):
+    """Returns a dataset whose batches are divided among the replicas on some devices."""
+    return _Divided([dataset], devices, True, strategy)
 
 
-def per_replica(dataset, replicas):
+def per_replica(dataset, devices, strategy):
     """Returns a dataset of which each replica gets every n-th element."""
-    return _Divided(dataset, replicas, False)
+    return _Divided([dataset], devices, False, strategy)
+
+
+def of_replicas(datasets, devices, strategy):
+    """Returns a dataset of which each replica gets the elements of its own."""
+    return _Divided(datasets, devices, False, strategy)
+
+
+def of_one_device(dataset, device, strategy):
+    """Returns the dataset of a strategy with one device."""
+    return _Divided([dataset], [device], False, strategy)
 
 
 # --- Several processes
@@ -187,13 +344,12 @@ class SynchronizedIterator(OwnedIterator, DistributedIterator):
 
     def get_next(self, name=None):
         """Returns the next element. Raises OutOfRangeError after the last of all processes."""
-        from runnel.core import framework
         own, any_has = self._next()
         if not framework.executing_eagerly():
             return self._in_graph(own, any_has)
         if bool(own.has_value()):
             return own.get_value()
-        return self._without_rows() if bool(any_has) else super().get_next()  # which raises
+        return without_rows(self._element_spec) if bool(any_has) else super().get_next()  # which raises
 
     def get_next_as_optional(self, name=None):
         """Returns an Optional of the next element, empty after the last of all processes."""
@@ -201,7 +357,7 @@ class SynchronizedIterator(OwnedIterator, DistributedIterator):
         from runnel.ops.control_flow import cond
         own, any_has = self._next()
         variant = cond(own.has_value(), lambda: own._variant_tensor, lambda: cond(
-            any_has, lambda: Optional.from_value(self._without_rows())._variant_tensor, lambda: own._variant_tensor))
+            any_has, lambda: Optional.from_value(without_rows(self._element_spec))._variant_tensor, lambda: own._variant_tensor))
         return Optional(variant, self._element_spec)
 
     def _next(self):
@@ -215,18 +371,12 @@ class SynchronizedIterator(OwnedIterator, DistributedIterator):
         from runnel.ops.control_flow import cond
         specs = structure.flat_specs(self._element_spec)
         tensors = cond(own.has_value(), lambda: structure.to_tensor_list(self._element_spec, own.get_value()), lambda: cond(
-            any_has, lambda: structure.to_tensor_list(self._element_spec, self._without_rows()),
+            any_has, lambda: structure.to_tensor_list(self._element_spec, without_rows(self._element_spec)),
             lambda: structure.to_tensor_list(self._element_spec, super(SynchronizedIterator, self).get_next())))
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         for tensor, spec in zip(tensors, specs):
             tensor.set_shape(spec.shape)
         return structure.from_compatible_tensor_list(self._element_spec, tensors)
-
-    def _without_rows(self):
-        from runnel.ops import array_ops
-        specs = structure.flat_specs(self._element_spec)
-        return structure.from_compatible_tensor_list(self._element_spec, [
-            array_ops.zeros([0, *[size or 0 for size in spec.shape.as_list()[1:]]] if spec.shape.rank else [], spec.dtype) for spec in specs])
 
 
 class SynchronizedIteratorSpec(IteratorSpec):
@@ -245,9 +395,9 @@ class SynchronizedIteratorSpec(IteratorSpec):
         return SynchronizedIterator(handle=components[0], element_spec=self._element_spec, group=self._group)
 
 
-def synchronized(dataset, replicas, group):
+def synchronized(dataset, devices, strategy, group):
     """Returns a process's part of a dataset for its replicas, which ends when all processes have no more."""
     from runnel.data import INFINITE_CARDINALITY
     is_infinite = int(dataset.cardinality()) == INFINITE_CARDINALITY
     own = dataset if is_infinite else _Synchronized(dataset, group)
-    return own if replicas == 1 else per_replica(own, replicas)
+    return own if len(devices) == 1 else per_replica(own, devices, strategy)

@@ -4,10 +4,11 @@ import enum
 
 from runnel import errors, nest
 from runnel.core.convert import convert_to_tensor
-from runnel.distribute import collectives, input_data
-from runnel.distribute.strategies import MirroredStrategy, _device, _MirroredExtended
-from runnel.distribute.strategy import InputContext, ReduceOp, ValueContext, as_reduce_op
-from runnel.distribute.values import DistributedValues, Mirrored, regrouped
+from runnel.distribute import collectives, device_util, input_data
+from runnel.distribute.options import InputContext, ReduceOp
+from runnel.distribute.strategies import MirroredExtended, MirroredStrategy
+from runnel.distribute.strategy import Strategy
+from runnel.distribute.values import DistributedValues, Mirrored
 from runnel.eager.context import executing_eagerly_outside_functions
 
 
@@ -63,39 +64,52 @@ class _Place:
         self.leader = "/job:%s/replica:0/task:%d" % trains[0] if trains else ""
 
 
-class _MultiWorkerExtended(_MirroredExtended):
+class MultiWorkerExtended(MirroredExtended):
+    """The part of a MultiWorkerMirroredStrategy that libraries use."""
+
     experimental_between_graph = True
 
-    def __init__(self, strategy, devices, place, options):
-        super().__init__(strategy, devices)
-        self._place = place
+    def __init__(self, container_strategy, resolver, options):
+        place = self._place = _Place(resolver)
+        self._cluster_resolver, self._communication = resolver, options
+        if not place.is_alone and place.count > 1:
+            collectives.join(place.cluster, place.type, place.id, place.leader, resolver.rpc_layer)
+        elif not place.is_alone:
+            place.name = ""
+        super().__init__(container_strategy, [place.name + name for name in _local_devices()])
         self._group = collectives.Group(place.name + "/device:CPU:0", place.count, place.rank, options.timeout_seconds or 0)
-        self.first_replica = place.rank * len(devices)
+        self.first_replica = place.rank * len(self._devices)
         self.should_checkpoint = self.should_save_summary = self.experimental_should_init = place.is_chief
+
+    _num_replicas_in_sync = property(lambda self: len(self._devices) * self._place.count)
+    _num_workers = property(lambda self: self._place.count)
 
     def _in_multi_worker_mode(self):
         return self._place.count > 1
 
     def sum_of_processes(self, tensor):
+        """Returns the sum of the tensors that the processes of this strategy have."""
         return tensor if self._place.count == 1 else self._group.sum(tensor)
 
     def rows_of_processes(self, tensor, axis):
+        """Returns the tensors that the processes of this strategy have, joined along an axis."""
         return tensor if self._place.count == 1 else self._group.rows(convert_to_tensor(tensor), axis)
 
     def all_reduced(self, reduce_op, value):
-        if self._place.count == 1:
-            return super().all_reduced(reduce_op, value)
-        return self.reduce_to(reduce_op, value, None)
+        """Returns what all_reduce gives every replica."""
+        return super().all_reduced(reduce_op, value) if self._place.count == 1 else self.reduce_to(reduce_op, value, None)
 
-    def _reduced(self, reduce_op, value):
-        if self._place.count == 1 or isinstance(value, DistributedValues):
-            if isinstance(value, Mirrored) and reduce_op is not ReduceOp.MEAN:
-                raise ValueError("Values that are the same in every replica cannot be summed: %s" % (value,))
-            return super()._reduced(reduce_op, value)
+    def _reduced(self, reduce_op, value, destinations):
+        if self._place.count == 1:
+            return super()._reduced(reduce_op, value, destinations)
+        if isinstance(value, Mirrored) and reduce_op is not ReduceOp.MEAN:
+            raise ValueError("Values that are the same in every replica cannot be summed: %s" % (value,))
+        if isinstance(value, DistributedValues):
+            return super()._reduced(reduce_op, value, None)
         return self._combined(reduce_op, [value] * len(self._devices))
 
-    def reduce_to(self, reduce_op, value, destinations, options=None):
-        return super().reduce_to(as_reduce_op(reduce_op), value, destinations, options)
+    def _gather_to_implementation(self, value, destinations, axis, options):
+        return super()._gather_to_implementation(value, destinations if self._place.count == 1 else None, axis, options)
 
     def initial_value(self, kwargs):
         """The first process decides, so that all have the same."""
@@ -107,6 +121,18 @@ class _MultiWorkerExtended(_MirroredExtended):
             own = value() if callable(value) else value
             return self._group.broadcast(convert_to_tensor(getattr(own, "wrapped_value", own), dtype))
         return received
+
+    def _experimental_distribute_dataset(self, dataset, options):
+        if self._place.count == 1:
+            return super()._experimental_distribute_dataset(dataset, options)
+        own = input_data.of_process(dataset, self._num_replicas_in_sync, self._place.count, self._place.rank)
+        return input_data.synchronized(own, self._devices, self._strategy, self._group)
+
+    def _distribute_datasets_from_function(self, dataset_fn, options):
+        if self._place.count == 1:
+            return super()._distribute_datasets_from_function(dataset_fn, options)
+        own = dataset_fn(InputContext(self._place.count, self._place.rank, self._num_replicas_in_sync))
+        return input_data.synchronized(own, self._devices, self._strategy, self._group)
 
 
 class MultiWorkerMirroredStrategy(MirroredStrategy):
@@ -124,16 +150,15 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         from runnel.distribute.cluster_resolver import TFConfigClusterResolver
         if not executing_eagerly_outside_functions():
             raise errors.UnimplementedError(None, None, "MultiWorkerMirroredStrategy needs eager execution, with which TensorFlow 2 starts")
-        self._resolver = cluster_resolver or TFConfigClusterResolver()
-        self._communication = communication_options or CommunicationOptions()
-        place = self._place = _Place(self._resolver)
-        if not place.is_alone and place.count > 1:
-            collectives.join(place.cluster, place.type, place.id, place.leader, self._resolver.rpc_layer)
-        elif not place.is_alone:
-            place.name = ""
-        devices = [_device(place.name + name) for name in _local_devices()]
-        super().__init__(devices)
-        self._extended = _MultiWorkerExtended(self, devices, place, self._communication)
+        options = communication_options or CommunicationOptions()
+        Strategy.__init__(self, MultiWorkerExtended(self, cluster_resolver or TFConfigClusterResolver(), options))
+
+    @classmethod
+    def _from_local_devices(cls, devices, communication_options=None):
+        """Returns a strategy of this process alone, with a replica on each of some devices."""
+        made = cls(communication_options=communication_options)
+        made.extended._set_devices([device_util.resolve(device) for device in devices])
+        return made
 
     def _reduced_over_axis(self, reduce_op, value, axis):
         # Keras reduces scalars along axis 0, which stock rejects: they have the axis of the replicas only.
@@ -141,31 +166,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                    and part.shape.rank == 0]
         return self._extended.reduce_to(reduce_op, value, None) if scalars else super()._reduced_over_axis(reduce_op, value, axis)
 
-    cluster_resolver = property(lambda self: self._resolver)
-    num_replicas_in_sync = property(lambda self: len(self._devices) * self._place.count)
-    _num_workers = property(lambda self: self._place.count)
-
-    def experimental_distribute_dataset(self, dataset, options=None):
-        """Returns a dataset that has this process's part of every batch, as its replicas get it."""
-        if self._place.count == 1:
-            return super().experimental_distribute_dataset(dataset, options)
-        own = input_data.of_process(dataset, self.num_replicas_in_sync, self._place.count, self._place.rank)
-        return input_data.synchronized(own, len(self._devices), self._extended._group)
-
-    def distribute_datasets_from_function(self, dataset_fn, options=None):
-        """Returns a distributed dataset of a function from an InputContext to the dataset of this process's batches."""
-        if self._place.count == 1:
-            return super().distribute_datasets_from_function(dataset_fn, options)
-        own = dataset_fn(InputContext(self._place.count, self._place.rank, self.num_replicas_in_sync))
-        return input_data.synchronized(own, len(self._devices), self._extended._group)
-
-    experimental_distribute_datasets_from_function = distribute_datasets_from_function
-
-    def experimental_distribute_values_from_function(self, value_fn):
-        """Returns the values of a function from a ValueContext, one per replica of this process."""
-        count, first = self.num_replicas_in_sync, self._extended.first_replica
-        values = [value_fn(ValueContext(first + i, count)) for i in range(len(self._devices))]
-        return values[0] if len(values) == 1 else regrouped(values)
+    _num_workers = property(lambda self: self._extended._num_workers)
 
 
 def _local_devices():

@@ -3,10 +3,16 @@
 from runnel import errors
 from runnel.core import framework
 from runnel.distribute import contexts
-from runnel.distribute.strategy import InputContext, Strategy, StrategyExtended
+from runnel.distribute.extended import StrategyExtended
+from runnel.distribute.options import InputContext
+from runnel.distribute.strategy import Strategy
 
 
-class _ParameterServerExtended(StrategyExtended):
+class ParameterServerExtended(StrategyExtended):
+    """The part of a ParameterServerStrategy that libraries use."""
+
+    _num_replicas_in_sync = 1
+
     def __init__(self, strategy, cluster, partitioner):
         super().__init__(strategy)
         counts = {job: len(cluster.task_indices(job)) for job in cluster.jobs}
@@ -19,6 +25,7 @@ class _ParameterServerExtended(StrategyExtended):
         return True
 
     def devices_of_replica(self, replica):
+        """Returns the devices of a replica."""
         from runnel.distribute import coordinator
         worker = coordinator.current_worker()
         return (self.worker_devices[worker],) if worker is not None else ("",)
@@ -28,7 +35,7 @@ class _ParameterServerExtended(StrategyExtended):
         self._created += 1
         return device
 
-    def create_variable(self, make, kwargs):
+    def _create_variable(self, make, **kwargs):
         if self._partitioner is not None:
             made = self._in_parts(make, kwargs)
             if made is not None:
@@ -75,16 +82,24 @@ class _ParameterServerExtended(StrategyExtended):
             start += size
         return ShardedVariable(made, name)
 
-    def call_for_each_replica(self, fn, args=(), kwargs=None):
+    def _call_for_each_replica(self, fn, args, kwargs):
         if not self._strategy._used_with_coordinator:
             raise NotImplementedError("`tf.distribute.experimental.ParameterServerStrategy` must be used with "
                                       "`tf.distribute.experimental.coordinator.ClusterCoordinator` in a custom training loop.")
         with contexts.ReplicaContext(self._strategy, 0):
-            return fn(*args, **(kwargs or {}))
+            return fn(*args, **kwargs)
 
-    def update(self, var, fn, args=(), kwargs=None, group=True):
+    def _update(self, var, fn, args, kwargs, group):
         with framework.colocate_with(var), contexts.updating(0):
-            return fn(var, *args, **(kwargs or {}))
+            return fn(var, *args, **kwargs)
+
+    def _experimental_distribute_dataset(self, dataset, options):
+        _check_place()
+        return dataset
+
+    def _distribute_datasets_from_function(self, dataset_fn, options):
+        _check_place()
+        return dataset_fn(InputContext())
 
 
 class ParameterServerStrategy(Strategy):
@@ -108,28 +123,16 @@ class ParameterServerStrategy(Strategy):
                 raise ValueError("The cluster must have at least one %s defined, but it has %s." % (job, cluster.as_dict()))
             if most is not None and count > most:
                 raise ValueError("The cluster must have at most one %s, but it has %s." % (job, cluster.as_dict()))
-        self._resolver, self._used_with_coordinator, self._coordinator = cluster_resolver, False, None
+        self._used_with_coordinator, self._coordinator = False, None
         remote.connect(cluster, "chief", 0)
-        super().__init__(_ParameterServerExtended(self, cluster, variable_partitioner))
+        super().__init__(ParameterServerExtended(self, cluster, variable_partitioner))
+        self._extended._cluster_resolver = cluster_resolver
 
-    cluster_resolver = property(lambda self: self._resolver)
     _num_workers = property(lambda self: self._extended._num_workers)
 
-    def experimental_distribute_dataset(self, dataset, options=None):
-        """Returns the dataset: call it in the function of create_per_worker_dataset."""
-        self._check_place()
-        return dataset
 
-    def distribute_datasets_from_function(self, dataset_fn, options=None):
-        """Returns the dataset of a function from an InputContext: call it in the function of create_per_worker_dataset."""
-        self._check_place()
-        return dataset_fn(InputContext(1, 0, 1))
-
-    experimental_distribute_datasets_from_function = distribute_datasets_from_function
-
-    @staticmethod
-    def _check_place():
-        from runnel.distribute import coordinator
-        if coordinator.current_worker() is None:
-            raise ValueError("The `experimental_distribute_dataset` or `distribute_datasets_from_function` of ParameterServerStrategy must be called "
-                             "inside of the function passed to `ClusterCoordinator.create_per_worker_dataset`.")
+def _check_place():
+    from runnel.distribute import coordinator
+    if coordinator.current_worker() is None:
+        raise ValueError("The `experimental_distribute_dataset` or `distribute_datasets_from_function` of ParameterServerStrategy must be called "
+                         "inside of the function passed to `ClusterCoordinator.create_per_worker_dataset`.")

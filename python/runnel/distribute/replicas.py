@@ -8,7 +8,7 @@ import threading
 from runnel import _core
 from runnel.core import framework
 from runnel.distribute import contexts as contexts_
-from runnel.distribute.values import of_replica, regrouped
+from runnel.distribute.values import select_replica, regroup
 
 _GRAPH_STATE = ("_name_stack", "_control_stack", "_device_stack", "_colocation_stack", "_control_flow_context")
 
@@ -84,15 +84,14 @@ class Replica(contexts_.ReplicaContext):
         self.state = _saved(graph)
         _restore(graph, outer)
 
-    def merge_call(self, merge_fn, args=(), kwargs=None):
-        """Calls `merge_fn(strategy, ...)` once for all replicas, outside of them, with their arguments together."""
+    def _merge_call(self, merge_fn, args, kwargs):
         if self._graph is not _core.current():
             raise RuntimeError(
                 "`merge_call` called while defining a new graph or a tf.function. This can often happen if the function `fn` passed to "
                 "`strategy.run()` contains a nested `@tf.function`, and the nested `@tf.function` contains a synchronization point, such as "
                 "aggregating gradients (e.g, optimizer.apply_gradients), or if the function `fn` uses a control flow statement which contains a "
                 "synchronization point in the body.")
-        self.merge = (merge_fn, args, kwargs or {})
+        self.merge = (merge_fn, args, kwargs)
         self._has_paused.release()
         self._may_run.acquire()
         if self.is_stopped:
@@ -110,28 +109,6 @@ class Replica(contexts_.ReplicaContext):
             raise RuntimeError("Tried to create variable %s with mismatching name on device %d" % (name, self.number))
         return self._variables[name][number]
 
-    def all_reduce(self, reduce_op, value, options=None):
-        """Returns the sums or means over all replicas of tensors. Its gradient is the same reduction of the gradients."""
-        from runnel import nest
-        from runnel.eager.backprop import custom_gradient
-
-        def reduced(tensors):
-            return list(self.merge_call(lambda strategy, *together: [
-                strategy.extended.all_reduced(reduce_op, x) for x in together], args=tuple(tensors)))
-
-        def with_gradient(*tensors):
-            return reduced(tensors), lambda *gradients: reduced(gradients)
-        flat = nest.flatten(value)
-        if any(getattr(x, "_is_composite", False) for x in flat):
-            return nest.pack_sequence_as(value, reduced(flat)) if nest.is_nested(value) else reduced(flat)[0]
-        results = custom_gradient(with_gradient)(*flat)
-        results = list(results) if isinstance(results, (list, tuple)) else [results]
-        return nest.pack_sequence_as(value, results) if nest.is_nested(value) else results[0]
-
-    def all_gather(self, value, axis, options=None):
-        """Returns the tensors of all replicas, joined along an axis."""
-        return self.merge_call(lambda strategy, x: strategy.gather(x, axis), args=(value,))
-
 
 def call_for_each(strategy, devices, fn, args, kwargs):
     """Calls `fn` in a replica on each device. Returns the results together."""
@@ -140,7 +117,7 @@ def call_for_each(strategy, devices, fn, args, kwargs):
     replicas = [Replica(strategy, i, device) for i, device in enumerate(devices)]
     variables = {}
     for i, replica in enumerate(replicas):
-        own, named = of_replica(i, args), of_replica(i, kwargs or {})
+        own, named = select_replica(i, args), select_replica(i, kwargs or {})
         replica.start(lambda own=own, named=named: fn(*own, **named), graph, outer, variables)
     try:
         while not all(replica.is_done for replica in replicas):
@@ -155,7 +132,7 @@ def call_for_each(strategy, devices, fn, args, kwargs):
             if not replica.is_done:
                 replica.is_stopped = True
                 replica.proceed(graph, outer)
-    return regrouped([replica.result for replica in replicas])
+    return regroup([replica.result for replica in replicas])
 
 
 def _merge(strategy, replicas):
@@ -165,9 +142,9 @@ def _merge(strategy, replicas):
     if len(waiting) != len(replicas):
         raise RuntimeError("Some replicas made a different number of replica_context().merge_call() calls.")
     fn = waiting[0].merge[0]
-    args = [regrouped(items) for items in zip(*(replica.merge[1] for replica in replicas))]
-    kwargs = {key: regrouped([replica.merge[2][key] for replica in replicas]) for key in waiting[0].merge[2]}
+    args = [regroup(items) for items in zip(*(replica.merge[1] for replica in replicas))]
+    kwargs = {key: regroup([replica.merge[2][key] for replica in replicas]) for key in waiting[0].merge[2]}
     with contexts_.cross_replica(strategy):
         result = fn(strategy, *args, **kwargs)
     for replica in replicas:
-        replica.result = of_replica(replica.number, result)
+        replica.result = select_replica(replica.number, result)

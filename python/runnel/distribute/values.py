@@ -1,5 +1,7 @@
 """Values of several replicas: one per replica, or equal ones."""
 
+import collections.abc
+
 from runnel import nest
 from runnel.core.type_spec import CompositeTensor, TypeSpec, type_spec_from_value
 from runnel.distribute.contexts import current_replica
@@ -12,6 +14,13 @@ class DistributedValues:
         self._values = tuple(values)
 
     values = property(lambda self: self._values)
+    _primary = property(lambda self: self._values[0])
+
+    @property
+    def _devices(self):
+        """The full names of the devices of the values."""
+        from runnel.distribute import device_util
+        return tuple(device_util.canonicalize(value.device) for value in self._values)
 
     def _get(self):
         """Returns the value of the current replica, or of the first outside of replicas."""
@@ -41,7 +50,16 @@ class PerReplica(DistributedValues, CompositeTensor):
 
 
 class Mirrored(DistributedValues):
-    """Values that are the same in every replica."""
+    """Values that are the same in every replica.
+
+    `devices` says where they are, if they are not there yet.
+    """
+
+    def __init__(self, values, devices=None):
+        super().__init__(values)
+        self._places = devices
+
+    _devices = property(lambda self: self._places or super()._devices)
 
 
 class PerReplicaSpec(TypeSpec):
@@ -66,33 +84,68 @@ class PerReplicaSpec(TypeSpec):
         return PerReplica(components)
 
 
-def of_replica(replica, structure):
-    """Returns a structure with the values of one replica in place of distributed ones."""
-    def one(value):
-        if not isinstance(value, DistributedValues) or hasattr(value, "_component_of_replica"):
-            return value
-        return value.values[replica]
-    return nest.map_structure(one, structure)
-
-
-def regrouped(structures):
-    """Returns the structure of the replicas' values together."""
-    first = structures[0]
-    if nest.is_nested(first) and all(nest.is_nested(other) and len(other) == len(first) for other in structures):
-        if isinstance(first, dict):
-            return type(first)((key, regrouped([other[key] for other in structures])) for key in first)
-        parts = [regrouped(items) for items in zip(*structures)]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
-    if all(other is first for other in structures):
+def regroup(values, wrap_class=PerReplica, always_wrap=False):
+    """Returns the structure of the replicas' values together: `wrap_class` of those that differ, or of all if `always_wrap`."""
+    first = values[0]
+    if isinstance(first, (list, tuple)):
+        for other in values[1:]:
+            if not isinstance(other, (list, tuple)) or len(other) != len(first):
+                raise AssertionError("Values of replicas differ in their structure: %s and %s" % (first, other))
+        parts = [regroup(tuple(items), wrap_class, always_wrap) for items in zip(*values)]
+        if isinstance(first, list):
+            return parts
+        return first._make(parts) if hasattr(first, "_fields") else tuple(parts)
+    if isinstance(first, collections.abc.Mapping):
+        for other in values[1:]:
+            if not isinstance(other, collections.abc.Mapping) or set(other) != set(first):
+                raise AssertionError("Values of replicas differ in their keys: %s and %s" % (first, other))
+        return type(first)({key: regroup(tuple(value[key] for value in values), wrap_class, always_wrap) for key in first})
+    container = value_container(first)
+    if all(other is first for other in values[1:]) and (is_distributed_variable(first) or not always_wrap and container is first):
         return first
-    containers = [getattr(value, "_distributed_container", None) for value in structures]
-    if all(container is not None for container in containers) and containers[0]() is not None:
-        return containers[0]()
-    if not _is_value(first) and all(type(other) is type(first) and other == first for other in structures):
-        return first
-    return PerReplica(structures)
+    if container is not first and not getattr(first, "_is_update", False):
+        return container
+    return wrap_class(values)
 
 
-def _is_value(value):
-    from runnel.core import framework
-    return isinstance(value, framework.Tensor) or getattr(value, "_is_composite", False)
+def value_container(value):
+    """Returns the distributed variable of which a variable is a copy; other values are returned as they are."""
+    if is_distributed_variable(value):
+        return value
+    reference = getattr(value, "_distributed_container", None)
+    container = None if reference is None else reference()
+    return value if container is None else container
+
+
+def select_replica(replica_id, structured):
+    """Returns a structure with the values of one replica in place of distributed ones; distributed variables stay."""
+    return nest.map_structure(
+        lambda value: value.values[replica_id] if isinstance(value, DistributedValues) and not is_distributed_variable(value) else value, structured)
+
+
+def select_replica_mirrored(replica_id, structured):
+    """Returns the values of one replica. Raises TypeError if those of the replicas may differ."""
+    for value in nest.flatten(structured):
+        if isinstance(value, DistributedValues) and not is_mirrored(value):
+            raise TypeError("Expected value to be mirrored across replicas: %s in %s." % (value, structured))
+    return select_replica(replica_id, structured)
+
+
+def is_distributed_variable(value):
+    """Tells whether a value is a variable with copies on replicas."""
+    return getattr(value, "is_distributed_variable", False)
+
+
+def is_distributed_table(value):
+    """Tells whether a value is a table with copies on workers."""
+    return getattr(value, "is_distributed_table", False)
+
+
+def is_mirrored(value):
+    """Tells whether a value is kept the same in all replicas."""
+    return isinstance(value, Mirrored)
+
+
+def is_sync_on_read(value):
+    """Tells whether the replicas' values may differ."""
+    return not is_mirrored(value)

@@ -36,6 +36,7 @@ class ResourceVariable(Variable):
     """A variable behind a handle, a VarHandleOp node."""
 
     _validate_shape = True
+    _distribute_strategy = None
 
     def __tf_tracing_type__(self, context):
         from runnel.core.composite_specs import VariableSpec
@@ -48,6 +49,8 @@ class ResourceVariable(Variable):
                  constraint=None, distribute_strategy=None, synchronization=None, aggregation=None,
                  shape=None, handle=None):
         self._number = next(_made)  # in the order of construction
+        if distribute_strategy is not None:
+            self._distribute_strategy = distribute_strategy
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("`variable_def` and `initial_value` are mutually exclusive.")
@@ -454,6 +457,8 @@ _add_scatters(ResourceVariable)
 
 class _UnreadVariable(ResourceVariable):
     """A variable after an update: every read waits for the update."""
+
+    _is_update = True
 
     def __init__(self, variable, parent_op):
         self.__dict__.update(variable.__dict__)

@@ -8,6 +8,6 @@ from runnel._namespace import namespace as _namespace
 __getattr__, __dir__, __all__ = _namespace(
     __name__,
     "distribute.cluster_resolver.base: ClusterResolver SimpleClusterResolver UnionResolver",
-    "distribute.cluster_resolver.environment: SlurmClusterResolver TFConfigClusterResolver",
+    "distribute.cluster_resolver.environment: SageMakerClusterResolver SlurmClusterResolver TFConfigClusterResolver",
     "distribute.cluster_resolver.kubernetes: KubernetesClusterResolver KubernetesExecutableLocation",
     "distribute.cluster_resolver.absent: GCEClusterResolver TPUClusterResolver")

@@ -1,4 +1,4 @@
-"""Resolvers that read the environment: TF_CONFIG, and the variables of Slurm."""
+"""Resolvers that read the environment: TF_CONFIG, and the variables of SageMaker and of Slurm."""
 
 import json
 import os
@@ -8,19 +8,17 @@ from runnel.distribute.cluster_resolver.base import ClusterResolver, as_target
 from runnel.train.server_lib import ClusterSpec
 
 
-def _config():
-    return json.loads(os.environ.get("TF_CONFIG", "{}"))
-
-
 class TFConfigClusterResolver(ClusterResolver):
     """Reads the variable TF_CONFIG: {"cluster": {job: [address]}, "task": {"type": job, "index": number}}. Arguments override it."""
 
     def __init__(self, task_type=None, task_id=None, rpc_layer=None, environment=None):
         self._task_type, self._task_id, self._rpc, self.environment = task_type, task_id, rpc_layer, environment
 
-    @staticmethod
-    def _own(key, kind):
-        task = _config().get("task", {})
+    def _config(self):
+        return json.loads(os.environ.get("TF_CONFIG", "{}"))
+
+    def _own(self, key, kind):
+        task = self._config().get("task", {})
         return kind(task[key]) if key in task else None
 
     task_type = property(lambda self: self._own("type", str) if self._task_type is None else str(self._task_type), ClusterResolver._set_type)
@@ -28,15 +26,15 @@ class TFConfigClusterResolver(ClusterResolver):
 
     def _set_rpc(self, value):
         self._rpc = value
-    rpc_layer = property(lambda self: _config().get("rpc_layer") if self._rpc is None else self._rpc, _set_rpc)
+    rpc_layer = property(lambda self: self._config().get("rpc_layer") if self._rpc is None else self._rpc, _set_rpc)
 
     def cluster_spec(self):
         """Returns the cluster of TF_CONFIG; an empty one if it has none."""
-        return ClusterSpec(_config().get("cluster", {}))
+        return ClusterSpec(self._config().get("cluster", {}))
 
     def master(self, task_type=None, task_id=None, rpc_layer=None):
         """Returns TF_CONFIG's "session_master", or the target of a task; "" in a cluster of one task."""
-        given = _config().get("session_master")
+        given = self._config().get("session_master")
         if given is not None:
             return given
         cluster = self.cluster_spec()
@@ -44,6 +42,22 @@ class TFConfigClusterResolver(ClusterResolver):
             return ""
         return as_target(cluster.task_address(self.task_type if task_type is None else task_type, self.task_id if task_id is None else task_id),
                          self.rpc_layer if rpc_layer is None else rpc_layer)
+
+
+class SageMakerClusterResolver(TFConfigClusterResolver):
+    """Reads the variables SM_HOSTS, a list of hosts that are all workers, and SM_CURRENT_HOST, which of them this one is."""
+
+    def __init__(self, port=2223, task_type=None, task_id=None, rpc_layer=None, environment=None):
+        super().__init__(task_type, task_id, rpc_layer, environment)
+        self._port = port
+
+    def _config(self):
+        missing = [name for name in ("SM_HOSTS", "SM_CURRENT_HOST") if name not in os.environ]
+        assert not missing, "Not a SageMaker Environment: %s is not set" % missing[0]
+        hosts, own = sorted(json.loads(os.environ["SM_HOSTS"] or "[]")), os.environ["SM_CURRENT_HOST"]
+        if own not in hosts:
+            return {}
+        return {"cluster": {"worker": ["%s:%s" % (host, self._port) for host in hosts]}, "task": {"type": "worker", "index": hosts.index(own)}}
 
 
 # --- Slurm
