@@ -178,7 +178,8 @@ python.data.experimental.ops.distribute: data.sharding data.experimental
 python.framework.config: config
 python.ops.linalg.sparse.sparse_csr_matrix_ops: raw_ops
 python.tpu.tpu_function: alias.tpu_function
-python.autograph.impl.api: alias.util.util_names
+python.autograph: autograph.impl.api autograph autograph.experimental
+python.autograph.utils.ag_logging: autograph.ag_logging
 python.layers.utils: keras.conv_utils keras.graph_utils
 python.keras.engine.base_layer: keras.layers
 python.keras.utils.losses_utils: keras.losses_utils
@@ -222,8 +223,8 @@ python.tpu.tensor_tracer: estimator.estimator_names
 
 # Folders of modules that Runnel lacks. Packages that import from them work as long as they do not call what they import.
 _ABSENT_FOLDERS = tuple("""compiler.xla core.kernels core.kernels.boosted_trees core.protobuf.tpu
-python.keras.saving python.tpu python.tpu.ops""".split())
-_ABSENT = tuple("""compiler.xla core.kernels core.protobuf.tpu python.keras.saving python.ops.batch_ops
+python.autograph.impl.testing python.keras.saving python.tpu python.tpu.ops""".split())
+_ABSENT = tuple("""compiler.xla core.kernels core.protobuf.tpu python.autograph.impl.testing python.keras.saving python.ops.batch_ops
 python.ops.boosted_trees_ops python.ops.clustering_ops python.ops.gen_sdca_ops python.tpu""".split())
 
 # Namespaces in which a public name is looked for, in this order.
@@ -419,10 +420,6 @@ class _Inspect(types.ModuleType):
 def module(path):
     """Returns the module of "python.framework.ops". Raises ModuleNotFoundError if nothing here stands for it."""
     leaf = path.rpartition(".")[2]
-    if path.startswith("python.autograph.") and path not in _PATHS:
-        found = importlib.util.find_spec("runnel." + path[7:])
-        if found is not None:
-            return _View(path, (path[7:],)) if found.submodule_search_locations is None else _Package(path)
     if path.startswith("python.keras.") and path.count(".") == 2 and importlib.util.find_spec("runnel." + path[7:]):
         return _View(path, (path[7:],))
     if path in _PACKAGES:
@@ -430,6 +427,10 @@ def module(path):
     is_test = any(path.startswith(package + ".") for package in tf2_paths.TEST_PACKAGES)
     if path not in _PATHS and not is_test and any(path == absent or path.startswith(absent + ".") for absent in _ABSENT):
         return _Absent(path)
+    if path.startswith("python.autograph.") and path not in _PATHS and not is_test:
+        found = importlib.util.find_spec("runnel." + path[7:])
+        if found is not None:
+            return _View(path, (path[7:],)) if found.submodule_search_locations is None else _Package(path)
     if leaf.endswith("_pb2"):
         return _Messages(path)
     if leaf == "tf_inspect":

@@ -10,7 +10,7 @@ PACKAGES = TEST_PACKAGES + tuple("""core.function core.function.capture core.fun
 core.distributed_runtime.preemption python.checkpoint.sharding python.data.experimental.kernel_tests python.data.experimental.service
 python.eager.polymorphic_function python.ops.numpy_ops python.ops.parallel_for python.ops.structured python.profiler
 python.saved_model.pywrap_saved_model python.saved_model.model_utils python.training.saving python.types python.util.protobuf
-dtensor dtensor.python python.autograph.operators python.compiler python.compiler.xla python.ops.signal python.grappler python.dlpack
+dtensor dtensor.python python.compiler python.compiler.xla python.ops.signal python.grappler python.dlpack
 tools.compatibility python.distribute.coordinator python.distribute.v1""".split())
 
 _NUMPY = """experimental_numpy.promotion experimental_numpy.creation experimental_numpy.elementwise experimental_numpy.shapes
@@ -35,10 +35,6 @@ core.function.polymorphism.function_type: functions.function_type functions.sign
 core.function.polymorphism.function_cache: functions.dispatch_table
 core.function.polymorphism.type_dispatch: functions.dispatch_table
 core.config.flags: alias.util.build_flags
-python.autograph.core.converter: autograph.experimental alias.autograph.impl_names
-python.autograph.core.ag_ctx: alias.autograph.impl_names
-python.autograph.impl.api: alias.autograph.impl_names autograph.conversion autograph
-python.autograph.lang.directives: autograph.experimental
 python.compat.compat: compat
 python.compat.v2_compat: core.v2_switches
 python.checkpoint.checkpoint: train.checkpoint checkpoint.trackable_saver checkpoint.statuses checkpoint.restoring ops.template alias.checkpoint_names
@@ -373,15 +369,6 @@ python.util.compat: compat alias.framework_names alias.util.util_names
 python.util.serialization: alias.serialization
 python.util.lock_util: alias.small_utils
 python.util.dispatch: core.fallbacks core.dispatch alias.util.util_names
-python.autograph.utils.ag_logging: autograph.ag_logging
-python.autograph.operators.conditional_expressions: alias.autograph.operators
-python.autograph.operators.control_flow: alias.autograph.operators
-python.autograph.operators.data_structures: alias.autograph.lists
-python.autograph.operators.exceptions: alias.autograph.operators
-python.autograph.operators.logical: alias.autograph.logical_names
-python.autograph.operators.py_builtins: alias.autograph.py_builtins_names
-python.autograph.operators.slices: alias.autograph.operators
-python.autograph.operators.variables: alias.autograph.operators
 python.framework.convert_to_constants: eager.freezing
 python.framework.strict_mode: alias.util.strict_names
 python.util.traceback_utils: config

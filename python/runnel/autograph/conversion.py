@@ -10,30 +10,47 @@ import types
 
 from runnel.autograph import ag_logging, flow, source
 
-_state = threading.local()  # .depth_off: how many callers asked for no conversion
+_state = threading.local()  # .is_off: whether nothing is converted; .decider: who said so; .features: names of optional features
 _templates: dict = {}  # code of a function -> the converted code, or None if it cannot be converted
 _converting = threading.RLock()  # CPython 3.11 mixes up the depths of two threads that parse at the same time, and raises SystemError
 converted_codes: dict = {}  # converted code -> name of the function that it belongs to
 
 # Libraries whose functions run as they are: they know what they do with tensors, or have nothing to do with them.
-_LIBRARIES = frozenset("""runnel tensorflow numpy keras tf_keras absl six wrapt tensorboard tensorflow_probability tensorflow_datasets h5py pytest
+LIBRARIES = frozenset("""runnel tensorflow numpy keras tf_keras absl six wrapt tensorboard tensorflow_probability tensorflow_datasets h5py pytest
 _pytest pandas PIL matplotlib sklearn scipy google h5py""".split())
-_STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) - {"__main__", "this", "antigravity"}
+STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) - {"__main__", "this", "antigravity"}
 
 
 def is_enabled():
     """Tells whether the code that runs now is to be converted."""
-    return getattr(_state, "off", 0) == 0
+    return not getattr(_state, "is_off", False)
 
 
 @contextlib.contextmanager
 def disabled():
     """A context manager in which nothing is converted."""
-    _state.off = getattr(_state, "off", 0) + 1
+    before = set_status(None, True)
     try:
         yield
     finally:
-        _state.off -= 1
+        restore_status(before)
+
+
+def status():
+    """Returns who decides whether code is converted, as set_status got it; None without any."""
+    return getattr(_state, "decider", None)
+
+
+def set_status(decider, is_off):
+    """Sets whether code is converted from now on, and who decides it. Returns what restore_status takes."""
+    before = status(), getattr(_state, "is_off", False)
+    _state.decider, _state.is_off = decider, is_off
+    return before
+
+
+def restore_status(before):
+    """Sets what held before a call of set_status."""
+    _state.decider, _state.is_off = before
 
 
 def do_not_convert(func=None):
@@ -126,7 +143,7 @@ def _is_of_library(function, is_requested=False):
     module = (getattr(function, "__module__", None) or "").partition(".")[0]
     if is_requested:
         return module in ("runnel", "tensorflow")
-    return module in _LIBRARIES or module in _STANDARD
+    return module in LIBRARIES or module in STANDARD
 
 
 def _converted(function):

@@ -17,3 +17,14 @@ class Feature(enum.Enum):
     EQUALITY_OPERATORS = "EQUALITY_OPERATORS"
     LISTS = "LISTS"
     NAME_SCOPES = "NAME_SCOPES"
+
+    @classmethod
+    def all(cls):
+        """Returns all features."""
+        return tuple(cls.__members__.values())
+
+    @classmethod
+    def all_but(cls, exclude):
+        """Returns all features but one, or but several."""
+        excluded = exclude if isinstance(exclude, (list, tuple, set)) else (exclude,)
+        return tuple(feature for feature in cls.all() if feature not in excluded and feature is not cls.ALL)

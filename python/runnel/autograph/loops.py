@@ -1,7 +1,7 @@
 """while and for in converted code."""
 
 from runnel import nest, raw_ops
-from runnel.autograph.operators import and_, if_statement
+from runnel.autograph.branches import and_, if_statement
 from runnel.autograph.state import Layout, Undefined, as_condition, as_flow, builds_graph, is_defined, is_flow_value, is_tensor, scratch_graph, spec_of
 from runnel.core import framework, tensor_shape
 from runnel.core.convert import convert_to_tensor

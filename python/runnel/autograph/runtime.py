@@ -2,7 +2,7 @@
 
 from runnel.autograph.conversion import is_converted
 from runnel.autograph.loops import for_statement, while_statement
-from runnel.autograph.operators import (
+from runnel.autograph.branches import (
     and_, assert_statement, callee, if_expression, if_statement, not_, or_)
 from runnel.autograph.state import Undefined, is_defined, known, load
 

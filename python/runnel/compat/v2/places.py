@@ -52,7 +52,7 @@ train.loss_scale_optimizer @ __internal__.mixed_precision: register_loss_scale_w
 compat.v2.internal @ __internal__.monitoring: BoolGauge
 core.nest_up_to @ __internal__.nest: flatten_up_to get_traverse_shallow_structure list_to_tuple map_structure_up_to yield_flat_paths
 alias.for_keras.nest_names @ __internal__.nest: is_attrs is_mapping sequence_like
-alias.autograph.impl_names @ __internal__.autograph: control_status_ctx tf_convert
+autograph.impl.api @ __internal__.autograph: control_status_ctx tf_convert
 alias.combinations @ __internal__.test.combinations: NamedObject OptionalParameter ParameterModifier TestCombination combine generate times
 distribute.sharded_variable @ __internal__.distribute: ShardedVariable
 compat.v2.internal @ __internal__: load_context record_gradient

@@ -1,19 +1,19 @@
 """tensorflow.python.autograph.operators.logical: Python's operators as converted functions call them; operands are functions."""
 
-from runnel.autograph import operators
+from runnel.autograph import branches
 from runnel.core.framework import is_tensor
 
-not_ = operators.not_
+not_ = branches.not_
 
 
 def and_(a, b):
     """Returns `a() and b()`; b is not called if it does not matter."""
-    return operators.and_(a(), b)
+    return branches.and_(a(), b)
 
 
 def or_(a, b):
     """Returns `a() or b()`; b is not called if it does not matter."""
-    return operators.or_(a(), b)
+    return branches.or_(a(), b)
 
 
 def eq(a, b):

@@ -2,13 +2,13 @@
 
 import builtins
 
-from runnel.autograph import on_values, operators
+from runnel.autograph import branches, on_values
 from runnel.core.framework import is_tensor
 
 
 def overload_of(f):
     """Returns the function that stands for a function of Python in converted functions."""
-    return operators.OVERLOADS.get(f, f)
+    return branches.OVERLOADS.get(f, f)
 
 
 abs_, enumerate_, filter_, map_, next_, range_, sorted_, zip_ = (
@@ -17,7 +17,7 @@ abs_, enumerate_, filter_, map_, next_, range_, sorted_, zip_ = (
 
 def _of_tensors(builtin):
     """Returns what stands for a function, which takes eager tensors like those of a graph."""
-    on_tensors = operators.ON_TENSORS[builtin]
+    on_tensors = branches.ON_TENSORS[builtin]
 
     def run(*args):
         return on_tensors(*args) if args and is_tensor(args[0]) else overload_of(builtin)(*args)
@@ -34,9 +34,9 @@ def len_(s):
 
 def print_(*objects, **kwargs):
     """Prints objects, the values of tensors when the graph runs. Returns the operation that prints."""
-    return operators.ON_TENSORS[print](*objects, **kwargs) if any(map(is_tensor, objects)) else print(*objects, **kwargs)
-all_ = operators._of_datasets(overload_of(all), on_values.all_of_dataset)
-any_ = operators._of_datasets(overload_of(any), on_values.any_of_dataset)
+    return branches.ON_TENSORS[print](*objects, **kwargs) if any(map(is_tensor, objects)) else print(*objects, **kwargs)
+all_ = branches._of_datasets(overload_of(all), on_values.all_of_dataset)
+any_ = branches._of_datasets(overload_of(any), on_values.any_of_dataset)
 
 
 def max_(*args, **kwargs):

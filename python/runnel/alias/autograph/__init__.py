@@ -1,1 +1,0 @@
-"""Modules behind the paths of tensorflow.python.autograph."""

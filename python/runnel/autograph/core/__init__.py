@@ -1,0 +1,1 @@
+"""tensorflow.python.autograph.core: options, states and scopes of conversions."""

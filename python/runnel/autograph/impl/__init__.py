@@ -1,0 +1,1 @@
+"""tensorflow.python.autograph.impl: conversions of functions."""

@@ -1,0 +1,1 @@
+"""tensorflow.python.autograph.lang: what functions that are converted may call."""

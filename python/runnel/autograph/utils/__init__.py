@@ -1,0 +1,1 @@
+"""tensorflow.python.autograph.utils: small helpers."""
