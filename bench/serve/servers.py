@@ -12,7 +12,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests"))
 from support.ports import free_port  # noqa: E402
 
 
