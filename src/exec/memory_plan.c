@@ -218,29 +218,6 @@ static void join_parts(const rn_compile_t* c, layout_t* layout, int32_t n) {
   layout->at[whole] = SIZE_MAX;
 }
 
-static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
-  rn_plan_t* plan = c->plan;
-  for (int32_t s = 0; s < plan->slot_count; ++s) {
-    layout->size[s] = planned_size(c, s);
-    layout->dies[s] = layout->whole[s] = -1;
-  }
-  for (int32_t s = 0; s < plan->slot_count; ++s) {
-    int32_t root = c->root[s];
-    int32_t last = c->last_reader[s] > c->producer[s] ? c->last_reader[s] : c->producer[s];
-    if (last > layout->dies[root]) layout->dies[root] = last;
-  }
-  for (int32_t n = 0; n < plan->instr_count; ++n) {
-    layout->first_dying[n] = -1;
-    join_parts(c, layout, n);
-  }
-  for (int32_t s = 0; s < plan->slot_count; ++s) {
-    if (!layout->size[s] || is_part(layout, s)) continue;
-    layout->next_dying[s] = layout->first_dying[layout->dies[s]];
-    layout->first_dying[layout->dies[s]] = s;
-  }
-  return RN_OK;
-}
-
 // An input whose place output |slot| of an elementwise kernel can reuse: it dies here and has as
 // many elements of the same size, so no element is read after it was overwritten. -1: none.
 static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, int32_t slot) {
@@ -255,6 +232,45 @@ static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, i
       return root;
   }
   return -1;
+}
+
+// A value with a buffer of its own takes the buffer over of one that an elementwise kernel reads
+// for the last time, so that one needs a buffer, too. In the block it would exist beside its
+// successor: the initial value of a variable would need its memory twice.
+static void unplan_donors(rn_compile_t* c, layout_t* layout) {
+  if (!c->plan->device->is_host) return;
+  for (int32_t n = c->plan->instr_count; n-- > 0;) {
+    const int32_t slot = c->plan->instrs[n].first_output;
+    if (!c->plan->instrs[n].output_count || c->root[slot] != slot || !c->escapes[slot]) continue;
+    const int32_t from = donor(c, layout, n, slot);
+    if (from < 0 || c->plan->slots[from].dtype != c->plan->slots[slot].dtype) continue;
+    c->escapes[from] = true;
+    layout->size[from] = 0;
+  }
+}
+
+static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
+  rn_plan_t* plan = c->plan;
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    layout->size[s] = planned_size(c, s);
+    layout->dies[s] = layout->whole[s] = -1;
+  }
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    int32_t root = c->root[s];
+    int32_t last = c->last_reader[s] > c->producer[s] ? c->last_reader[s] : c->producer[s];
+    if (last > layout->dies[root]) layout->dies[root] = last;
+  }
+  unplan_donors(c, layout);
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    layout->first_dying[n] = -1;
+    join_parts(c, layout, n);
+  }
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    if (!layout->size[s] || is_part(layout, s)) continue;
+    layout->next_dying[s] = layout->first_dying[layout->dies[s]];
+    layout->first_dying[layout->dies[s]] = s;
+  }
+  return RN_OK;
 }
 
 // The place of |slot|, which is a part or has parts; the first of them takes it for all.

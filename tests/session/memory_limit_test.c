@@ -61,6 +61,31 @@ RT_TEST(memory_limit, sums) {
   unsetenv("RUNNEL_MAX_MEMORY");
 }
 
+// A fetched value is made in the memory of what it is computed from, however many elementwise ops
+// are between, so its size is needed once: initial values of variables are made in this way.
+RT_TEST(memory_limit, fetched_in_place) {
+  setenv("RUNNEL_MAX_MEMORY", "16777216", 1);
+  for (int optimize = 0; optimize < 2; ++optimize) {
+    rt_t rt = rt_begin(1);
+    rt.options.optimize = optimize;
+    int64_t dims[2] = {1536, 2048};  // 12 MiB
+    rn_edge_t shape = rn_const(rt.s, RN_INT64, (int64_t[]){2}, 1, dims);
+    rn_edge_t x = rn_RandomUniform(rt.s, shape, RN_FLOAT), scale = rn_const_float(rt.s, 2);
+    rn_edge_t y = rn_Neg(rt.s, rn_AddV2(rt.s, rn_Mul(rt.s, x, scale), scale));
+    rt_step_t step = {0};
+    rt_fetch(&step, y);
+    for (int turn = 0; turn < 2; ++turn) {
+      OK(rt_run(&rt, &step));
+      const float* got = RN_DATA(&step.out[0], float);
+      for (int64_t i = 0; i < step.out[0].count; ++i)
+        cr_assert(got[i] <= -2 && got[i] >= -4, "element %lld is %g", (long long)i, (double)got[i]);
+      rt_clear(&step);
+    }
+    rt_end(&rt);
+  }
+  unsetenv("RUNNEL_MAX_MEMORY");
+}
+
 // Other reasons for the same code say nothing of memory.
 RT_TEST(memory_limit, other_reasons) {
   rt_t rt = rt_begin(1);
