@@ -307,6 +307,9 @@ void rn_gemm_pack(rn_pool_t* pool, const rn_gemm_t* gemm) {
   if (gemm->n % strip) memset((char*)gemm->c + (size_t)(gemm->n / strip) * bytes, 0, bytes);
   double strip_ns =
       (double)(strip * gemm->k) * (double)rn_dtype_size(gemm->dtype) / PACKED_BYTES_PER_NS;
-  rn_pool_for(pool, ceil_div(gemm->n, strip), (int64_t)(PACKING_NS / (strip_ns + 1)) + 1,
-              pack_strips, (void*)gemm);
+  rn_pool_run(pool, &(rn_pool_work_t){.count = ceil_div(gemm->n, strip),
+                                      .grain = (int64_t)(PACKING_NS / (strip_ns + 1)) + 1,
+                                      .body = pack_strips,
+                                      .arg = (void*)gemm,
+                                      .kind = (uint64_t)gemm->k});
 }

@@ -31,10 +31,18 @@
 // that all cores share.
 #define PACKED_BYTES_PER_NS 5.0
 #define PANEL_BYTES_PER_NS 20.0
+// Rows of A come from there, too, while all threads read: for each block of columns that is
+// multiplied at a time, or once if the second-level cache keeps them.
+#define ROWS_BYTES_PER_NS 10.0
+#define KEPT_BYTES (1 << 20)
+// Operations of float tiles per nanosecond: what a core reaches while all cores compute. Tiles that
+// are narrower than a strip load more per operation.
+#define TILE_FLOPS_PER_NS 150.0
+#define NARROW_FLOPS_PER_NS 130.0
 #define BARRIER_NS 6e3
 #define HANDOFF_NS 500
-// How much of a piece the last thread is behind the others, on average.
-#define LATE 0.25
+// How much of a piece the last thread is behind the others.
+#define LATE 0.5
 // Columns of a block that is narrower than a strip are a multiple of this.
 #define NARROW_BYTES 64
 
@@ -61,6 +69,7 @@ typedef struct gemm_grid_search_t {
   const rn_gemm_part_t* part;
   double item;
   int threads;
+  int64_t strip;
   bool packs;  // each piece packs its own columns of B
   rn_gemm_grid_t grid;
   double time_ns;  // of |grid|
@@ -69,22 +78,29 @@ typedef struct gemm_grid_search_t {
 static void try_grid(gemm_grid_search_t* search, int64_t rows, int64_t columns) {
   const rn_gemm_part_t* part = search->part;
   double k = (double)part->k, strip = (double)columns * k * search->item;
-  double ns = 2 * (double)(rows * columns) * k * (search->item / 4) / FLOPS_PER_NS + HANDOFF_NS;
+  double flops_per_ns = columns < search->strip ? NARROW_FLOPS_PER_NS : TILE_FLOPS_PER_NS;
+  double ns = 2 * (double)(rows * columns) * k * (search->item / 4) / flops_per_ns + HANDOFF_NS;
   ns += strip / (search->packs ? PACKED_BYTES_PER_NS : PANEL_BYTES_PER_NS);
-  if (part->a_column != 1) {  // its rows are packed for each block of columns
-    int64_t blocks = ceil_div(columns * (int64_t)search->item, RN_GEMM_BLOCK_BYTES);
-    ns += (double)(rows * blocks) * k * search->item / PACKED_BYTES_PER_NS;
-  }
+  int64_t blocks = ceil_div(columns * (int64_t)search->item, RN_GEMM_BLOCK_BYTES);
+  double a_bytes = (double)rows * k * search->item, once_ns = 0;
+  if (part->a_column != 1)  // its rows are packed for each block of columns
+    ns += (double)blocks * a_bytes / PACKED_BYTES_PER_NS;
+  else if (a_bytes > KEPT_BYTES)
+    ns += (double)blocks * a_bytes / ROWS_BYTES_PER_NS;
+  else if (rows < part->m)
+    ns += a_bytes / ROWS_BYTES_PER_NS;
+  else  // all pieces have the same rows
+    once_ns = a_bytes / ROWS_BYTES_PER_NS;
   int64_t across = ceil_div(part->n, columns), pieces = across * ceil_div(part->m, rows);
-  double time_ns = ((double)ceil_div(pieces, search->threads) + LATE) * ns;
+  double time_ns = once_ns + ((double)ceil_div(pieces, search->threads) + LATE) * ns;
   if (search->time_ns && time_ns >= search->time_ns) return;
   search->time_ns = time_ns;
   search->grid = (rn_gemm_grid_t){
       .rows = rows, .columns = columns, .across = across, .whole = pieces, .pieces = pieces};
 }
 
-static void search_grid(gemm_grid_search_t* search, int64_t strip) {
-  int64_t m = search->part->m, n = search->part->n;
+static void search_grid(gemm_grid_search_t* search) {
+  const int64_t m = search->part->m, n = search->part->n, strip = search->strip;
   int64_t narrow = NARROW_BYTES / (int64_t)search->item;
   for (int64_t down = 1; down <= MOST_DOWN; ++down) {
     int64_t rows = least(ceil_div(ceil_div(m, down), ROW_UNIT) * ROW_UNIT, m);
@@ -99,13 +115,16 @@ static void search_grid(gemm_grid_search_t* search, int64_t strip) {
 // Whether B is packed by each piece for itself or once for all is part of the choice.
 static rn_gemm_grid_t best_grid(const rn_gemm_part_t* part, size_t item, int64_t strip,
                                 int threads) {
-  gemm_grid_search_t own = {
-      .part = part, .item = (double)item, .threads = threads, .packs = !part->panels};
+  gemm_grid_search_t own = {.part = part,
+                            .item = (double)item,
+                            .threads = threads,
+                            .strip = strip,
+                            .packs = !part->panels};
   gemm_grid_search_t shared = own;
-  search_grid(&own, strip);
+  search_grid(&own);
   if (!own.packs) return own.grid;
   shared.packs = false;
-  search_grid(&shared, strip);
+  search_grid(&shared);
   double packing = 2 * (double)(part->n * part->k) * (double)item / PACKED_BYTES_PER_NS;
   if (shared.time_ns + BARRIER_NS + packing / threads >= own.time_ns) return own.grid;
   shared.grid.shares_panels = true;
