@@ -294,8 +294,10 @@ typedef struct finish_form_t {
 
 #ifdef V
 // V columns of all rows, from column |j| on.
-INLINE void finish_registers(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step,
-                             int64_t rows, int64_t j, int64_t step, finish_form_t form) {
+INLINE void finish_registers(const rn_levels_finish_t* finish, const int32_t* sums,
+                             int64_t sum_step, int64_t rows, int64_t j, int64_t step,
+                             finish_form_t form) {
+  const rn_levels_finish_t copy = *finish, *f = &copy;  // which no store to levels can change
   const rn_levels_scale_t to = f->to;
   const vf32_t low = F32_SET1(f->low), high = F32_SET1(f->high);
   const vf32_t add_scale = F32_SET1(f->addend_scale.scale), scale = F32_LOAD(f->scale + j);

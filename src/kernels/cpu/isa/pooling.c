@@ -5,6 +5,7 @@
 
 // Channels processed at a time where a loop has state per channel.
 #define BLOCK 256
+#define LINE_BYTES 64
 
 typedef struct pooling_box_t {
   int64_t top, bottom, left, right;
@@ -40,47 +41,68 @@ static inline pooling_box_t box_at(const rn_pooling_t* p, int64_t row, int64_t c
       }                                                                                     \
   }
 
-#define MAX_(T, S)                                                                            \
-  static void max_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {                    \
-    const T lowest = *(const T*)p->lowest;                                                    \
-    for (int64_t row = begin; row < end; ++row) {                                             \
-      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                       \
-      T* y = (T*)p->y + row * p->columns.out * p->depth;                                      \
-      for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {            \
-        pooling_box_t box = box_at(p, row % p->rows.out, column);                             \
-        for (int64_t c = 0; c < p->depth; ++c) y[c] = lowest;                                 \
-        for (int64_t i = box.top; i < box.bottom; ++i)                                        \
-          for (int64_t j = box.left; j < box.right; ++j) {                                    \
-            const T* x = image + (i * p->columns.in + j) * p->depth;                          \
-            RN_IVDEP for (int64_t c = 0; c < p->depth; ++c) y[c] = x[c] > y[c] ? x[c] : y[c]; \
-          }                                                                                   \
-      }                                                                                       \
-    }                                                                                         \
-  }                                                                                           \
-  static void max_argmax_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {             \
-    for (int64_t row = begin; row < end; ++row) {                                             \
-      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                       \
-      for (int64_t column = 0; column < p->columns.out; ++column) {                           \
-        pooling_box_t box = box_at(p, row % p->rows.out, column);                             \
-        int64_t to = (row * p->columns.out + column) * p->depth;                              \
-        for (int64_t first = 0; first < p->depth; first += BLOCK) {                           \
-          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                    \
-          T best[BLOCK];                                                                      \
-          int32_t at[BLOCK];                                                                  \
-          find_max_##S(p, image, box, first, n, best, at);                                    \
-          for (int64_t c = 0; c < n; ++c) {                                                   \
-            ((T*)p->y)[to + first + c] = best[c];                                             \
-            p->argmax[to + first + c] = at[c] * p->depth + first + c;                         \
-          }                                                                                   \
-        }                                                                                     \
-      }                                                                                       \
-    }                                                                                         \
-  }                                                                                           \
-  static void max_any_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {                \
-    if (p->argmax)                                                                            \
-      max_argmax_##S(p, begin, end);                                                          \
-    else                                                                                      \
-      max_##S(p, begin, end);                                                                 \
+// The maximum of the window for as many channels as fill a cache line, from |first| on: they stay
+// in registers.
+#define LINE_MAX(T, S)                                                                      \
+  static inline void line_max_##S(const rn_pooling_t* p, const T* image, pooling_box_t box, \
+                                  T lowest, int64_t first, T* y) {                          \
+    T best[LINE_BYTES / sizeof(T)];                                                         \
+    for (size_t c = 0; c < LINE_BYTES / sizeof(T); ++c) best[c] = lowest;                   \
+    for (int64_t i = box.top; i < box.bottom; ++i)                                          \
+      for (int64_t j = box.left; j < box.right; ++j) {                                      \
+        const T* x = image + (i * p->columns.in + j) * p->depth + first;                    \
+        for (size_t c = 0; c < LINE_BYTES / sizeof(T); ++c)                                 \
+          best[c] = x[c] > best[c] ? x[c] : best[c];                                        \
+      }                                                                                     \
+    __builtin_memcpy(y + first, best, sizeof best);                                         \
+  }
+
+#define MAX_(T, S)                                                                                \
+  LINE_MAX(T, S)                                                                                  \
+  static void max_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {                        \
+    const T lowest = *(const T*)p->lowest;                                                        \
+    for (int64_t row = begin; row < end; ++row) {                                                 \
+      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                           \
+      T* y = (T*)p->y + row * p->columns.out * p->depth;                                          \
+      for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {                \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                                 \
+        const int64_t line = LINE_BYTES / (int64_t)sizeof(T);                                     \
+        int64_t first = 0;                                                                        \
+        for (; first + line <= p->depth; first += line)                                           \
+          line_max_##S(p, image, box, lowest, first, y);                                          \
+        for (int64_t c = first; c < p->depth; ++c) y[c] = lowest;                                 \
+        for (int64_t i = box.top; i < box.bottom && first < p->depth; ++i)                        \
+          for (int64_t j = box.left; j < box.right; ++j) {                                        \
+            const T* x = image + (i * p->columns.in + j) * p->depth;                              \
+            RN_IVDEP for (int64_t c = first; c < p->depth; ++c) y[c] = x[c] > y[c] ? x[c] : y[c]; \
+          }                                                                                       \
+      }                                                                                           \
+    }                                                                                             \
+  }                                                                                               \
+  static void max_argmax_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {                 \
+    for (int64_t row = begin; row < end; ++row) {                                                 \
+      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                           \
+      for (int64_t column = 0; column < p->columns.out; ++column) {                               \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                                 \
+        int64_t to = (row * p->columns.out + column) * p->depth;                                  \
+        for (int64_t first = 0; first < p->depth; first += BLOCK) {                               \
+          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                        \
+          T best[BLOCK];                                                                          \
+          int32_t at[BLOCK];                                                                      \
+          find_max_##S(p, image, box, first, n, best, at);                                        \
+          for (int64_t c = 0; c < n; ++c) {                                                       \
+            ((T*)p->y)[to + first + c] = best[c];                                                 \
+            p->argmax[to + first + c] = at[c] * p->depth + first + c;                             \
+          }                                                                                       \
+        }                                                                                         \
+      }                                                                                           \
+    }                                                                                             \
+  }                                                                                               \
+  static void max_any_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {                    \
+    if (p->argmax)                                                                                \
+      max_argmax_##S(p, begin, end);                                                              \
+    else                                                                                          \
+      max_##S(p, begin, end);                                                                     \
   }
 
 #define MAX_GRADIENT(T, S)                                                          \

@@ -282,6 +282,17 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   rn_keep_first_error(&job->status, status);
 }
 
+// Layers of other sizes may have as many pieces.
+static void run_loop(rn_kernel_ctx_t* ctx, levels_job_t* job, int64_t count, int64_t grain,
+                     rn_pool_body_t body) {
+  const rn_levels_weights_t* w = job->product->weights;
+  uint64_t kind = ((uint64_t)job->product->rows * 0x10001 + (uint64_t)w->k) * 0x10001;
+  rn_pool_run(
+      rn_ctx_pool(ctx),
+      &(rn_pool_work_t){
+          .count = count, .grain = grain, .body = body, .arg = job, .kind = kind + (uint64_t)w->n});
+}
+
 static rn_status_t run_matrix(rn_kernel_ctx_t* ctx, levels_job_t* job) {
   const rn_levels_product_t* p = job->product;
   const rn_levels_weights_t* w = p->weights;
@@ -302,8 +313,8 @@ static rn_status_t run_matrix(rn_kernel_ctx_t* ctx, levels_job_t* job) {
   job->parts = (job->strips + job->part_strips - 1) / job->part_strips;
   int64_t piece_rows = p->rows < job->block_rows ? p->rows : job->block_rows;
   double work = (double)piece_rows * (double)w->k * (double)(job->part_strips * RN_LEVELS_STRIP);
-  rn_pool_for(rn_ctx_pool(ctx), blocks * job->parts,
-              work < PIECE_PRODUCTS ? (int64_t)(PIECE_PRODUCTS / work) + 1 : 1, run_piece, job);
+  int64_t grain = work < PIECE_PRODUCTS ? (int64_t)(PIECE_PRODUCTS / work) + 1 : 1;
+  run_loop(ctx, job, blocks * job->parts, grain, run_piece);
   return job->status;
 }
 
@@ -389,7 +400,6 @@ rn_status_t rn_levels_product(rn_kernel_ctx_t* ctx, const rn_levels_product_t* p
   // A tap of a channel takes about as long as ten products of a matmul.
   int64_t out = product->columns_axis.out;
   double work = 10.0 * (double)w->k * (double)w->n * (double)out;
-  rn_pool_for(rn_ctx_pool(ctx), product->rows / out, (int64_t)(PIECE_PRODUCTS / work) + 1,
-              run_pixels_piece, &job);
+  run_loop(ctx, &job, product->rows / out, (int64_t)(PIECE_PRODUCTS / work) + 1, run_pixels_piece);
   return job.status;
 }
