@@ -125,6 +125,17 @@ def check_inference(server):
     assert "not found" in infer("b", 404)[0]["error"]
     metadata = json.loads(server.get("/v2/models/a")[1])
     assert metadata["inputs"] == [{"name": "input", "datatype": "FP32", "shape": [-1]}] and metadata["versions"] == ["1"], metadata
+    config = json.loads(server.get("/v2/models/a/config")[1])
+    assert config["name"] == "a" and config["platform"] == "runnel_application", config
+    assert config["input"] == [{"name": "input", "data_type": "TYPE_FP32", "dims": [-1]}], config
+    assert [x["name"] for x in config["output"]] == ["output", "query_id", "default", "confidence", "missing"], config
+    assert server.get("/v2/models/a/versions/2/config")[0] == 404
+    (stats,) = json.loads(server.get("/v2/models/a/stats")[1])["model_stats"]
+    assert (stats["name"], stats["version"], stats["inference_count"]) == ("a", "1", stats["inference_stats"]["success"]["count"]), stats
+    assert stats["inference_count"] >= 2 and stats["inference_stats"]["fail"]["count"] == 3, stats
+    assert {"a", "late", "half_plus_two"} <= {x["name"] for x in json.loads(server.get("/v2/models/stats")[1])["model_stats"]}
+    index = json.loads(server.post("/v2/repository/index", {})[1])
+    assert {"name": "a", "version": "1", "state": "READY"} in index and len(index) == len({x["name"] for x in index}), index
     assert server.get("/v2/models/a/ready")[0] == 200 and server.get("/v2/models/b/ready")[0] == 400
 
 

@@ -403,6 +403,27 @@ def part_instances():
     check(server.end() == 0, server.logged())
 
 
+def part_labels():
+    """Names of classes for Triton's clients, from a file of the model."""
+    folder = os.path.join(FOLDER, "labelled")
+    shutil.copytree(f"{MODELS}/simple", folder)
+    (version,) = os.listdir(folder)
+    labels = os.path.join(folder, version, "assets.extra", "labels")
+    os.makedirs(labels)
+    with open(os.path.join(labels, "OUTPUT0.txt"), "w") as file:
+        file.write("cat\ndog\r\n\nbird")
+    server = Server("--model_name=simple", f"--model_base_path={folder}")
+    outputs = {x["name"]: x for x in json.loads(server.ask("/v2/models/simple/config")[2])["output"]}
+    check(outputs["OUTPUT0"]["label_filename"] == "assets.extra/labels/OUTPUT0.txt" and not outputs["OUTPUT1"].get("label_filename"), outputs)
+    inputs = [{"name": f"INPUT{i}", "datatype": "INT32", "shape": [1, 16], "data": list(range(16, 0, -1))} for i in range(2)]
+    wanted = [{"name": f"OUTPUT{i}", "parameters": {"classification": 5}} for i in range(2)]
+    code, _, text = server.ask("/v2/models/simple/infer", {"inputs": inputs, "outputs": wanted})
+    check(code == 200, text)
+    found = {x["name"]: x["data"] for x in json.loads(text)["outputs"]}
+    check(found["OUTPUT0"] == ["32:0:cat", "30:1:dog", "28:2", "26:3:bird", "24:4"], found)
+    check(found["OUTPUT1"] == [f"0:{i}" for i in range(5)], found)
+
+
 def part_flags():
     def said(*flags):
         done = subprocess.run([RUNNEL, "serve", *flags], capture_output=True, text=True, timeout=60)

@@ -207,7 +207,7 @@ static rn_status_t finish_outputs(rn_oip_infer_t* infer) {
     rn_predict_value_t* output = &infer->predict.outputs[i];
     const rn_oip_output_t* want = rn_oip_output_of(infer, output->name);
     if (want && want->class_count)
-      RN_RETURN_IF_ERROR(rn_oip_classes(infer, want->class_count, &output->value));
+      RN_RETURN_IF_ERROR(rn_oip_classes(infer, output->name, want->class_count, &output->value));
     if (want && want->place.region.size)
       RN_RETURN_IF_ERROR(rn_oip_output_share(infer, &want->place, output));
   }
@@ -276,7 +276,7 @@ void rn_oip_infer_run(rn_oip_infer_t* infer) {
   int signature = rn_oip_signature(backend, infer->predict.signature);
   if (signature >= 0) {
     infer->predict.signature = backend->signatures[signature].name;
-    infer->is_batched = backend->signatures[signature].is_batched;
+    infer->signature = &backend->signatures[signature];
   }
   rn_request_log_take(infer->front->log, infer->model, infer->number, &infer->predict,
                       &infer->sample);

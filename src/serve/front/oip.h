@@ -86,8 +86,8 @@ struct rn_oip_infer_t {
   void (*done)(rn_oip_infer_t* infer, rn_status_t status);
   rn_strbuf_t sample;  // the request as a PredictRequest, if it is to be logged
   bool is_found;
-  int64_t number;   // of the version that was found
-  bool is_batched;  // its signature has rows
+  int64_t number;                         // of the version that was found
+  const rn_serve_signature_t* signature;  // of it, until |done|; NULL: of an application
 };
 
 // |*infer| is zeroed but for what is needed to read a request into it.
@@ -128,9 +128,10 @@ void rn_oip_raw_strings(const rn_tensor_t* tensor, rn_strbuf_t* out);
 RN_MUST_USE rn_status_t rn_oip_output_share(rn_oip_infer_t* infer, const rn_oip_place_t* place,
                                             const rn_predict_value_t* output);
 
-// Replaces an output by its |count| largest elements per row, as strings "SCORE:INDEX".
-// INVALID_ARGUMENT, in Triton's words, if they are no numbers.
-RN_MUST_USE rn_status_t rn_oip_classes(const rn_oip_infer_t* infer, int64_t count,
+// Replaces the output |name| by its |count| largest elements per row, as strings "SCORE:INDEX", or
+// "SCORE:INDEX:LABEL" where the model has labels. INVALID_ARGUMENT, in Triton's words, if they are
+// no numbers.
+RN_MUST_USE rn_status_t rn_oip_classes(const rn_oip_infer_t* infer, rn_str_t name, int64_t count,
                                        rn_tensor_t* inout);
 
 // Finds the model and runs it. Calls |done|, perhaps before it returns.

@@ -1,9 +1,12 @@
 // See oip_app.h.
 #include "serve/front/oip_app.h"
 
+#include "base/vec.h"
 #include "serve/front/clipper.h"
 #include "serve/select/apps.h"
 #include "tensor/tstring.h"
+
+#define PLATFORM "runnel_application"
 
 // The outputs, by name.
 #define OIP_APP_OUTPUTS(X)                                 \
@@ -45,16 +48,23 @@ bool rn_oip_is_app(const rn_front_t* front, rn_str_t name, rn_str_t version) {
   return app != NULL;
 }
 
-rn_status_t rn_oip_app_metadata(const rn_front_t* front, rn_str_t name, rn_arena_t* arena,
-                                rn_pb_inference_ModelMetadataResponse_t* out) {
+// Dimensions of inputs and outputs.
+static int64_t many = -1, one = 1;
+
+static rn_status_t input_of(const rn_front_t* front, rn_str_t name, rn_dtype_t* out) {
   rn_app_t* app = find(front, name, RN_STR(""));
   if (!app)
     return rn_not_found("Request for unknown model: '%.*s' is not found", RN_STR_ARGS(name));
-  rn_dtype_t input = rn_app_input_dtype(app);
+  *out = rn_app_input_dtype(app);
   rn_app_release(app);
-  static int64_t many = -1, one = 1;
-  *out = (rn_pb_inference_ModelMetadataResponse_t){.name = name,
-                                                   .platform = RN_STR("runnel_application")};
+  return RN_OK;
+}
+
+rn_status_t rn_oip_app_metadata(const rn_front_t* front, rn_str_t name, rn_arena_t* arena,
+                                rn_pb_inference_ModelMetadataResponse_t* out) {
+  rn_dtype_t input = RN_INVALID;
+  RN_RETURN_IF_ERROR(input_of(front, name, &input));
+  *out = (rn_pb_inference_ModelMetadataResponse_t){.name = name, .platform = RN_STR(PLATFORM)};
   RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->versions, 1));
   out->versions.items[0] = RN_STR("1");
   RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->inputs, 1));
@@ -70,6 +80,62 @@ rn_status_t rn_oip_app_metadata(const rn_front_t* front, rn_str_t name, rn_arena
     out->outputs.items[i].shape.count = 1;
   }
   return RN_OK;
+}
+
+rn_status_t rn_oip_app_config(const rn_front_t* front, rn_str_t name, rn_arena_t* arena,
+                              rn_pb_inference_ModelConfig_t* out) {
+  rn_dtype_t input = RN_INVALID;
+  RN_RETURN_IF_ERROR(input_of(front, name, &input));
+  *out = (rn_pb_inference_ModelConfig_t){
+      .name = name, .platform = RN_STR(PLATFORM), .backend = RN_STR("runnel")};
+  RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->input, 1));
+  out->input.items[0].name = RN_STR("input");
+  out->input.items[0].data_type = rn_oip_config_type(input);
+  out->input.items[0].dims.items = input == RN_STRING ? &one : &many;
+  out->input.items[0].dims.count = 1;
+  RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->output, OIP_APP_COUNT));
+  for (int i = 0; i < OIP_APP_COUNT; ++i) {
+    out->output.items[i].name = outputs[i].name;
+    out->output.items[i].data_type = rn_oip_config_type(outputs[i].dtype);
+    out->output.items[i].dims.items = &one;
+    out->output.items[i].dims.count = 1;
+  }
+  return RN_OK;
+}
+
+typedef struct oip_app_names_t {
+  const rn_front_t* front;
+  rn_arena_t* arena;
+  RN_VEC(rn_str_t) names;
+  rn_status_t status;
+} oip_app_names_t;
+
+static void add_name(void* arg, rn_app_t* app) {
+  oip_app_names_t* list = arg;
+  rn_str_t name = rn_app_definition(app)->name;
+  rn_version_t* model = NULL;
+  if (!rn_ok(list->status)) return;
+  rn_status_t missing = rn_oip_find((rn_front_t*)list->front, name, RN_STR(""), &model);
+  bool is_hidden = rn_ok(missing);
+  rn_status_free(missing);
+  rn_version_release(model);
+  if (is_hidden) return;
+  list->status = rn_arena_str(list->arena, name, &name);
+  if (rn_ok(list->status)) list->status = rn_vec_push(&list->names, list->front->allocator, name);
+}
+
+rn_status_t rn_oip_app_names(const rn_front_t* front, rn_arena_t* arena, rn_str_t** out,
+                             size_t* out_count) {
+  oip_app_names_t list = {.front = front, .arena = arena};
+  *out_count = 0;
+  if (!front->apps) return RN_OK;
+  rn_status_t status = rn_status_join(rn_apps_each(front->apps, add_name, &list), list.status);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(arena, list.names.count, out);
+  if (rn_ok(status) && list.names.count)
+    memcpy(*out, list.names.items, list.names.count * sizeof **out);
+  if (rn_ok(status)) *out_count = list.names.count;
+  rn_vec_free(&list.names, front->allocator);
+  return status;
 }
 
 // Takes the only input as a row of the application's type.
@@ -128,7 +194,6 @@ static rn_status_t put_answer(const rn_app_query_t* query, rn_allocator_t alloca
 
 static rn_status_t fill(const rn_app_query_t* query, int which, rn_allocator_t allocator,
                         rn_tensor_t* out) {
-  static const int64_t one = 1;
   RN_RETURN_IF_ERROR(rn_tensor_create(allocator, outputs[which].dtype, (rn_shape_t){1, &one}, out));
   switch (which) {
     case OIP_APP_OUTPUT:

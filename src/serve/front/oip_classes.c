@@ -1,5 +1,5 @@
 // Triton's classification extension: instead of an output, its largest elements as strings
-// "SCORE:INDEX", the largest first. See oip.h.
+// "SCORE:INDEX" or "SCORE:INDEX:LABEL", the largest first. See oip.h.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,7 +59,18 @@ static int by_score(const void* x, const void* y) {
   return above ? -1 : below ? 1 : a->index < b->index ? -1 : 1;
 }
 
-static rn_status_t write_class(const oip_class_t* element, rn_tstring_t* out) {
+static rn_status_t append_label(rn_str_t label, rn_tstring_t* inout) {
+  size_t size = rn_tstring_view(inout).size;
+  char* text = rn_tstring_resize(inout, size + 1 + label.size);
+  if (!text) return rn_out_of_memory();
+  text[size] = ':';
+  memcpy(text + size + 1, label.data, label.size);
+  return RN_OK;
+}
+
+// |port| is NULL if nothing is known of the output.
+static rn_status_t write_class(const oip_class_t* element, const rn_serve_port_t* port,
+                               rn_tstring_t* out) {
   char text[400];  // the largest double has 309 digits before its point
   int size;
   if (!element->is_whole)
@@ -69,12 +80,14 @@ static rn_status_t write_class(const oip_class_t* element, rn_tstring_t* out) {
                     element->index);
   else
     size = snprintf(text, sizeof text, "%" PRId64 ":%" PRId64, element->whole, element->index);
-  return rn_tstring_assign(out, text, (size_t)size) ? RN_OK : rn_out_of_memory();
+  if (!rn_tstring_assign(out, text, (size_t)size)) return rn_out_of_memory();
+  bool has_label = port && element->index < port->label_count && port->labels[element->index].size;
+  return has_label ? append_label(port->labels[element->index], out) : RN_OK;
 }
 
 // Writes the first |count| classes of each row of |tensor| to |*out|. |room| has a row's elements.
 static rn_status_t write_rows(const rn_tensor_t* tensor, int64_t size, int64_t count,
-                              oip_class_t* room, rn_tensor_t* out) {
+                              const rn_serve_port_t* port, oip_class_t* room, rn_tensor_t* out) {
   rn_tstring_t* texts = RN_DATA(out, rn_tstring_t);
   for (int64_t begin = 0; begin < tensor->count; begin += size) {
     for (int64_t i = 0; i < size; ++i) {
@@ -82,14 +95,18 @@ static rn_status_t write_rows(const rn_tensor_t* tensor, int64_t size, int64_t c
       read_class(tensor, begin + i, &room[i]);
     }
     qsort(room, (size_t)size, sizeof *room, by_score);
-    for (int64_t i = 0; i < count; ++i) RN_RETURN_IF_ERROR(write_class(&room[i], texts++));
+    for (int64_t i = 0; i < count; ++i) RN_RETURN_IF_ERROR(write_class(&room[i], port, texts++));
   }
   return RN_OK;
 }
 
-rn_status_t rn_oip_classes(const rn_oip_infer_t* infer, int64_t count, rn_tensor_t* inout) {
+rn_status_t rn_oip_classes(const rn_oip_infer_t* infer, rn_str_t name, int64_t count,
+                           rn_tensor_t* inout) {
   rn_allocator_t allocator = infer->front->allocator;
-  bool has_rows = infer->is_batched && inout->rank > 0;
+  const rn_serve_signature_t* signature = infer->signature;
+  bool has_rows = signature && signature->is_batched && inout->rank > 0;
+  int output = signature ? rn_serve_port(signature->outputs, signature->output_count, name) : -1;
+  const rn_serve_port_t* port = output < 0 ? NULL : &signature->outputs[output];
   int64_t rows = has_rows ? rn_tensor_dim(inout, 0) : 1, size = rows ? inout->count / rows : 0;
   oip_class_t first = {0}, *room = NULL;
   if (inout->count && !read_class(inout, 0, &first))
@@ -102,7 +119,7 @@ rn_status_t rn_oip_classes(const rn_oip_infer_t* infer, int64_t count, rn_tensor
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, (size_t)size, &room));
   rn_status_t status = rn_tensor_create(allocator, RN_STRING, shape, &classes);
   if (rn_ok(status)) {
-    status = size ? write_rows(inout, size, count, room, &classes) : RN_OK;
+    status = size ? write_rows(inout, size, count, port, room, &classes) : RN_OK;
     rn_tensor_clear(rn_ok(status) ? inout : &classes);
     if (rn_ok(status)) *inout = classes;
   }

@@ -5,6 +5,7 @@
 
 #include "serve/front/oip.h"
 #include "serve/front/oip_app.h"
+#include "serve/model/labels.h"
 
 // Rows of a request for a signature whose rows are independent: any number, up to this.
 #define MAX_ROWS 65536
@@ -120,7 +121,7 @@ rn_status_t rn_oip_model_metadata(rn_front_t* front, rn_str_t name, rn_str_t ver
   return status;
 }
 
-static int32_t config_type(rn_dtype_t dtype) {
+int32_t rn_oip_config_type(rn_dtype_t dtype) {
   switch (dtype) {
 #define OIP_VALUE(type, name, value) \
   case RN_##type:                    \
@@ -141,16 +142,19 @@ static rn_status_t fill_config(rn_arena_t* arena, const rn_serve_signature_t* si
   for (int i = 0; i < signature->input_count; ++i) {
     const rn_serve_port_t* port = &signature->inputs[i];
     rn_pb_inference_ModelInput_t* input = &out->input.items[i];
-    input->data_type = config_type(port->dtype);
+    input->data_type = rn_oip_config_type(port->dtype);
     RN_RETURN_IF_ERROR(rn_arena_str(arena, port->name, &input->name));
     RN_RETURN_IF_ERROR(COPY_DIMS(arena, port, skip, &input->dims));
   }
   for (int i = 0; i < signature->output_count; ++i) {
     const rn_serve_port_t* port = &signature->outputs[i];
     rn_pb_inference_ModelOutput_t* output = &out->output.items[i];
-    output->data_type = config_type(port->dtype);
+    output->data_type = rn_oip_config_type(port->dtype);
     RN_RETURN_IF_ERROR(rn_arena_str(arena, port->name, &output->name));
     RN_RETURN_IF_ERROR(COPY_DIMS(arena, port, skip, &output->dims));
+    if (port->labels)
+      RN_RETURN_IF_ERROR(rn_arena_printf(arena, &output->label_filename,
+                                         RN_LABELS_FOLDER "/%.*s.txt", RN_STR_ARGS(port->name)));
   }
   return RN_OK;
 }
@@ -159,7 +163,12 @@ rn_status_t rn_oip_model_config(rn_front_t* front, rn_str_t name, rn_str_t versi
                                 rn_arena_t* arena, rn_pb_inference_ModelConfig_t* out) {
   rn_version_t* found = NULL;
   const rn_serve_signature_t* signature = NULL;
-  RN_RETURN_IF_ERROR(describe(front, name, version, &found, &signature));
+  rn_status_t missing = describe(front, name, version, &found, &signature);
+  if (rn_status_code(missing) == RN_CODE_NOT_FOUND && rn_oip_is_app(front, name, version)) {
+    rn_status_free(missing);
+    return rn_oip_app_config(front, name, arena, out);
+  }
+  RN_RETURN_IF_ERROR(missing);
   const rn_backend_t* backend = rn_version_backend(found);
   *out = (rn_pb_inference_ModelConfig_t){
       .name = name, .platform = platform_of(backend), .backend = rn_str(backend->vtable->kind)};
@@ -243,6 +252,38 @@ static rn_status_t fill_statistics(rn_front_t* front, const rn_version_t* versio
   return fill_times(front, out->name, arena, out->inference_stats);
 }
 
+// An application runs nothing itself: each query counts as one inference.
+static rn_status_t fill_app_statistics(rn_front_t* front, rn_str_t name, rn_arena_t* arena,
+                                       rn_pb_inference_ModelStatistics_t* out) {
+  *out = (rn_pb_inference_ModelStatistics_t){.name = name, .version = RN_STR("1")};
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &out->inference_stats));
+  RN_RETURN_IF_ERROR(fill_times(front, name, arena, out->inference_stats));
+  oip_tally_t answered = {.model = name, .label = "OK"};
+  rn_metrics_each(front->metrics, RN_METRIC_REQUEST_COUNT, add_series, &answered);
+  out->inference_count = out->execution_count = (uint64_t)answered.count;
+  return RN_OK;
+}
+
+// Appends those of applications: |name|, or all of them.
+static rn_status_t add_app_statistics(rn_front_t* front, rn_str_t name, rn_str_t version,
+                                      rn_arena_t* arena,
+                                      rn_pb_inference_ModelStatisticsResponse_t* out) {
+  rn_str_t* names = NULL;
+  size_t count = 0;
+  rn_pb_inference_ModelStatistics_t* stats = NULL;
+  if (version.size && !rn_str_is(version, "1")) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_oip_app_names(front, arena, &names, &count));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, out->model_stats.count + count, &stats));
+  if (out->model_stats.count)
+    memcpy(stats, out->model_stats.items, out->model_stats.count * sizeof *stats);
+  out->model_stats.items = stats;
+  for (size_t i = 0; i < count; ++i)
+    if (!name.size || rn_str_eq(names[i], name))
+      RN_RETURN_IF_ERROR(
+          fill_app_statistics(front, names[i], arena, &stats[out->model_stats.count++]));
+  return RN_OK;
+}
+
 static rn_status_t fill_all_statistics(rn_front_t* front, const rn_model_info_t* infos, int count,
                                        rn_str_t version, rn_arena_t* arena,
                                        rn_pb_inference_ModelStatisticsResponse_t* out) {
@@ -271,8 +312,13 @@ rn_status_t rn_oip_statistics(rn_front_t* front, rn_str_t name, rn_str_t version
   *out = (rn_pb_inference_ModelStatisticsResponse_t){0};
   if (name.size && !rn_oip_model_is_ready(front, name, version))
     return rn_not_found("requested model '%.*s' is not available", RN_STR_ARGS(name));
-  RN_RETURN_IF_ERROR(rn_models_info(front->models, name, arena, &infos, &count));
-  rn_status_t status = fill_all_statistics(front, infos, count, version, arena, out);
+  rn_status_t status = rn_models_info(front->models, name, arena, &infos, &count);
+  if (rn_status_code(status) == RN_CODE_NOT_FOUND) {  // an application, as it is ready
+    rn_status_free(status);
+    status = RN_OK;
+  }
+  if (rn_ok(status)) status = fill_all_statistics(front, infos, count, version, arena, out);
+  if (rn_ok(status)) status = add_app_statistics(front, name, version, arena, out);
   rn_models_info_clear(infos, count);
   return status;
 }

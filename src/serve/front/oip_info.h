@@ -23,8 +23,10 @@ RN_MUST_USE rn_status_t rn_oip_model_metadata(rn_front_t* front, rn_str_t name, 
                                               rn_pb_inference_ModelMetadataResponse_t* out);
 RN_MUST_USE rn_status_t rn_oip_model_config(rn_front_t* front, rn_str_t name, rn_str_t version,
                                             rn_arena_t* arena, rn_pb_inference_ModelConfig_t* out);
-// Of all models if |name| is "", of all versions if |version| is. Counts of rows and batches are a
-// version's own; times and counts of requests are those of its model.
+// The value of a type in a model's configuration.
+int32_t rn_oip_config_type(rn_dtype_t dtype);
+// Of all models and applications if |name| is "", of all versions if |version| is. Counts of rows
+// and batches are a version's own; times and counts of requests are those of its model.
 RN_MUST_USE rn_status_t rn_oip_statistics(rn_front_t* front, rn_str_t name, rn_str_t version,
                                           rn_arena_t* arena,
                                           rn_pb_inference_ModelStatisticsResponse_t* out);

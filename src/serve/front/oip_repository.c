@@ -1,5 +1,6 @@
 // The repository of models and the regions of shared memory, as the Open Inference Protocol shows
 // and changes them. See oip_info.h.
+#include "serve/front/oip_app.h"
 #include "serve/front/oip_info.h"
 #include "serve/front/oip_load.h"
 #include "serve/front/shared_memory.h"
@@ -49,10 +50,16 @@ rn_status_t rn_oip_index(rn_front_t* front, bool only_ready, rn_arena_t* arena,
   *out = (rn_pb_inference_RepositoryIndexResponse_t){0};
   RN_RETURN_IF_ERROR(rn_models_info(front->models, RN_STR(""), arena, &infos, &count));
   for (int i = 0; i < count; ++i) all += infos[i].version_count + 1;
-  rn_status_t status = RN_OIP_LIST(arena, &out->models, all);
+  rn_str_t* apps = NULL;
+  size_t app_count = 0;
+  rn_status_t status = rn_oip_app_names(front, arena, &apps, &app_count);
+  if (rn_ok(status)) status = RN_OIP_LIST(arena, &out->models, all + (int64_t)app_count);
   out->models.count = 0;
   for (int i = 0; rn_ok(status) && i < count; ++i)
     status = index_model(&infos[i], only_ready, arena, out);
+  for (size_t i = 0; rn_ok(status) && i < app_count; ++i)
+    out->models.items[out->models.count++] = (rn_pb_inference_RepositoryIndexResponse_ModelIndex_t){
+        .name = apps[i], .version = RN_STR("1"), .state = RN_STR("READY")};
   rn_models_info_clear(infos, count);
   return status;
 }

@@ -17,6 +17,9 @@ typedef struct rn_serve_port_t {
   rn_str_t tensor;  // in the graph: "x:0"; "" for containers
   rn_dtype_t dtype;
   rn_shape_t shape;  // partial
+  // Of an output: what the elements of a row stand for (labels.h). Those beyond have no label.
+  const rn_str_t* labels;
+  int64_t label_count;
 } rn_serve_port_t;
 
 typedef struct rn_serve_signature_t {

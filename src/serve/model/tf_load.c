@@ -3,6 +3,7 @@
 #include "proto/serving_metadata.pb.h"
 #include "saved_model/model.h"
 #include "serve/model/effects.h"
+#include "serve/model/labels.h"
 #include "serve/model/tf_internal.h"
 #include "tensor/tensor_proto.h"
 #include "wire/encode.h"
@@ -104,8 +105,10 @@ static rn_status_t describe_port(rn_arena_t* arena, const rn_port_t* from, rn_se
   return rn_shape_from_proto(from->info->tensor_shape, arena, &out->shape);
 }
 
-static rn_status_t describe_ports(rn_arena_t* arena, const rn_model_signature_t* model, int side,
-                                  const rn_serve_port_t** out, const rn_edge_t** out_edges) {
+static rn_status_t describe_ports(const tf_load_t* load, const rn_model_signature_t* model,
+                                  int side, const rn_serve_port_t** out,
+                                  const rn_edge_t** out_edges) {
+  rn_arena_t* arena = &load->backend->arena;
   rn_serve_port_t* ports = NULL;
   rn_edge_t* edges = NULL;
   size_t count = (size_t)model->counts[side];
@@ -113,6 +116,9 @@ static rn_status_t describe_ports(rn_arena_t* arena, const rn_model_signature_t*
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &edges));
   for (size_t i = 0; i < count; ++i) {
     RN_RETURN_IF_ERROR(describe_port(arena, &model->ports[side][i], &ports[i]));
+    if (side == 1)
+      RN_RETURN_IF_ERROR(
+          rn_labels_read(load->options->env, load->options->folder, arena, &ports[i]));
     edges[i] = model->ports[side][i].edge;
   }
   *out = ports;
@@ -133,8 +139,8 @@ static rn_status_t describe(tf_load_t* load, const rn_model_signature_t* model,
   out->name = rn_str(model->name);
   RN_RETURN_IF_ERROR(rn_meta_graph_signature(load->meta, out->name, &def));
   RN_RETURN_IF_ERROR(rn_arena_str(arena, def->method_name, &out->method));
-  RN_RETURN_IF_ERROR(describe_ports(arena, model, 0, &out->inputs, &step->feeds));
-  RN_RETURN_IF_ERROR(describe_ports(arena, model, 1, &out->outputs, &step->fetches));
+  RN_RETURN_IF_ERROR(describe_ports(load, model, 0, &out->inputs, &step->feeds));
+  RN_RETURN_IF_ERROR(describe_ports(load, model, 1, &out->outputs, &step->fetches));
   out->input_count = step->feed_count = model->counts[0];
   out->output_count = step->fetch_count = model->counts[1];
   out->is_batched = has_open_rows(out->inputs, out->input_count) &&
