@@ -1,6 +1,7 @@
 // The collectives of a process: see collectives.h.
 #include "collective/collectives.h"
 
+#include "collective/comms.h"
 #include "collective/internal.h"
 
 static void run(rn_collectives_t* face, rn_collective_t* request) {
@@ -61,6 +62,7 @@ static void abort_all(rn_collectives_t* face, rn_status_t status) {
     member = is_over ? member->next : collectives->members;  // the list may have changed
   }
   rn_mutex_unlock(&collectives->mutex);
+  rn_comms_cancel(collectives);
   rn_status_free(status);
 }
 
@@ -87,6 +89,7 @@ rn_status_t rn_local_collectives_create(const rn_env_t* env, rn_allocator_t allo
 }
 
 void rn_local_collectives_reset(rn_local_collectives_t* collectives) {
+  rn_comms_destroy(collectives);
   rn_mutex_lock(&collectives->mutex);
   rn_status_free(collectives->aborted);
   collectives->aborted = RN_OK;
@@ -97,6 +100,7 @@ void rn_local_collectives_reset(rn_local_collectives_t* collectives) {
 
 void rn_local_collectives_destroy(rn_local_collectives_t* collectives) {
   if (!collectives) return;
+  rn_comms_destroy(collectives);
   rn_mutex_lock(&collectives->mutex);
   collectives->is_stopped = true;
   rn_cond_signal(&collectives->changed);

@@ -47,6 +47,11 @@ typedef struct rn_collective_cluster_t {
   void (*join)(void* self, rn_group_ask_t* ask);
   // Runs an instance of a group with several tasks, then calls rn_meeting_end.
   void (*exchange)(void* self, rn_meeting_t* meeting);
+  // Cancels |meeting->cancel| when another task of the group is lost or tells of an error. Calls
+  // rn_meeting_end when all tasks have told, this one, too.
+  void (*watch)(void* self, rn_meeting_t* meeting);
+  // Tells the other tasks that this one has ended with |status|, which this takes. Once per watch.
+  void (*tell)(void* self, rn_meeting_t* meeting, rn_status_t status);
 } rn_collective_cluster_t;
 
 RN_MUST_USE rn_status_t rn_local_collectives_create(const rn_env_t* env, rn_allocator_t allocator,

@@ -52,6 +52,7 @@ struct rn_local_collectives_t {
   rn_collectives_t* _Atomic forward;  // where members go instead; NULL: here
   rn_mutex_t mutex;                   // guards what follows
   rn_groups_t groups;
+  struct rn_local_comm_t* comms;
   rn_map_t meetings;  // by key: those that wait for members, and failed ones
   rn_local_meeting_t *failed_first, *failed_last;
   int failed_count;

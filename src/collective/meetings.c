@@ -1,6 +1,7 @@
 // Meetings of the members of this process, and how they end. See collectives.h.
 #include <stdio.h>
 
+#include "collective/comms.h"
 #include "collective/compute.h"
 #include "collective/internal.h"
 #include "device/device.h"
@@ -127,7 +128,7 @@ void rn_local_meeting_fail(rn_local_meeting_t* meeting, rn_status_t status,
 void rn_local_meeting_run(rn_local_meeting_t* meeting) {
   if (meeting->face.members[0]->device->is_host)
     rn_meeting_run_on_host(&meeting->face);
-  else
+  else if (!rn_comms_take(meeting))
     rn_local_meeting_stage(meeting);
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/sync.h"
 #include "base/vec.h"
+#include "device/comm.h"
 #include "runnel/version.h"
 
 #define FILE_NAME "librunnel_cuda.so.2"
@@ -266,6 +267,13 @@ rn_allocator_t rn_cuda_part_transfer_memory(void) {
   const rn_device_part_t* part = loaded.part;
   rn_mutex_unlock(&loaded.mutex);
   return part ? part->transfer_memory() : (rn_allocator_t){0};
+}
+
+const rn_comm_library_t* rn_device_comm_library(const rn_device_t* device) {
+  rn_mutex_lock(&loaded.mutex);
+  const rn_device_part_t* part = loaded.part;
+  rn_mutex_unlock(&loaded.mutex);
+  return part && strcmp(device->type, part->type) == 0 ? part->comms : NULL;
 }
 
 const rn_device_part_t* rn_cuda_part(const rn_env_t* env) {

@@ -56,7 +56,7 @@ typedef struct rn_part_row_t {
 
 // What a part finds on this machine, for people: the GPUs of the driver, and the libraries that it
 // opens at run time.
-#define RN_PART_MAX_LIBRARIES 8
+#define RN_PART_MAX_LIBRARIES 9
 typedef struct rn_part_gpu_t {
   char name[64], bus_id[32];
   int major, minor;  // compute capability
@@ -103,6 +103,7 @@ typedef struct rn_device_part_t {
   // Host memory that devices of this type copy from and to fastest; |fn| is NULL if no session uses
   // one now. It works until the last block is freed.
   rn_allocator_t (*transfer_memory)(void);
+  const struct rn_comm_library_t* comms;  // device/comm.h
 } rn_device_part_t;
 
 // Registers the CPU's rows that |part->shared| lists for |part->type|.

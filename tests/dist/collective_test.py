@@ -1,7 +1,7 @@
-"""Collectives over tasks of ours: collective_test.py RUNNEL [mpi|gpu], with RUNNEL_BUILD in the environment.
+"""Collectives over tasks of ours: collective_test.py RUNNEL [mpi|gpu|nccl], with RUNNEL_BUILD in the environment.
 
 Every kind between three processes, one of which is killed, stopped and started again; or by MPI between three processes
-that mpirun starts, where it is installed; or between the GPUs of three processes.
+that mpirun starts, where it is installed; or between the GPUs of three processes, through host memory or by NCCL.
 """
 
 import os
@@ -24,7 +24,8 @@ from support.ports import free_ports
 raw = tf.raw_ops
 LEASE = 2
 N = 3
-DEVICE = "gpu:0" if sys.argv[2:] == ["gpu"] else "cpu:0"
+BY_NCCL = sys.argv[2:] == ["nccl"]
+DEVICE = "gpu:0" if BY_NCCL or sys.argv[2:] == ["gpu"] else "cpu:0"
 
 
 class Cluster:
@@ -37,10 +38,12 @@ class Cluster:
         for i in range(N):
             self.start(i)
 
-    def start(self, i):
+    def start(self, i, **variables):
         cluster = "worker=" + "|".join("127.0.0.1:%d" % port for port in self.ports)
         command = [self.runnel, "server", "--cluster", cluster, "--job", "worker", "--task", str(i), "--lease", str(LEASE)]
-        self.tasks[i] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        # Cards of different machines, if they are emulated.
+        environment = dict(os.environ, RN_EMULATED_MACHINE=chr(ord("a") + i), **variables)
+        self.tasks[i] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         assert self.tasks[i].stdout.readline()
 
     def kill(self, i):
@@ -55,6 +58,10 @@ class Cluster:
             task.send_signal(signal.SIGCONT)
             task.kill()
             task.wait()
+
+
+class NcclCluster(Cluster):
+    rtol = 1e-6  # NCCL chooses the order
 
 
 class MpiCluster(Cluster):
@@ -92,7 +99,8 @@ def run(cluster, build, members=range(N), **options):
 
 
 def keys(group, instance):
-    return {"group_size": N, "group_key": group, "instance_key": instance}
+    hint = "nccl" if BY_NCCL else "auto"
+    return {"group_size": N, "group_key": group, "instance_key": instance, "communication_hint": hint}
 
 
 def reduce(x, group, instance, merge="Add", final="Id"):
@@ -218,6 +226,45 @@ def test_failures(cluster):
             np.testing.assert_array_equal(one, [3.0])
 
 
+def runs_by_nccl():
+    """How many operations the emulated NCCL has run in all tasks."""
+    return os.path.getsize(os.environ["EMULATED_NCCL_COUNT"])
+
+
+def test_nccl(cluster):
+    """All kinds go by NCCL. A member that is lost while the others wait for it in an operation ends that by name."""
+    before = runs_by_nccl()
+    for one in run(cluster, lambda i: reduce(tf.constant([float(i)]), 1, 70)):
+        np.testing.assert_array_equal(one, [3.0])
+    assert runs_by_nccl() == before + 2 * N, (before, runs_by_nccl())
+    cluster.kill(2)
+    cluster.start(2, EMULATED_NCCL_STALL="2")
+    for _ in range(10):
+        try:
+            thread, ended = wait_in_thread(cluster, range(N), 71)
+            break
+        except AssertionError:  # a step that finds out that the task has restarted
+            time.sleep(0.3)
+    start = time.monotonic()
+    cluster.kill(2)
+    thread.join(LEASE * 4)
+    assert ended and isinstance(ended[0][1], tf.errors.UnavailableError), ended
+    assert "/job:worker/replica:0/task:2" in str(ended[0][1]), ended
+    assert ended[0][0] - start < LEASE + 1
+    cluster.start(2)
+    before = runs_by_nccl()
+    for _ in range(20):
+        try:
+            out = run(cluster, lambda i: reduce(tf.constant([float(i)]), 1, 72))
+            if runs_by_nccl() > before:
+                break
+        except tf.errors.OpError:
+            time.sleep(0.3)
+    for one in out:
+        np.testing.assert_array_equal(one, [3.0])
+    assert runs_by_nccl() > before
+
+
 def test_cancelled(cluster):
     """A step that is given up ends its collectives; the next one works."""
     took = fails(
@@ -233,10 +280,10 @@ def main():
     by_mpi = sys.argv[2:] == ["mpi"]
     if by_mpi and not shutil.which("mpirun"):
         sys.exit(77)
-    cluster = (MpiCluster if by_mpi else Cluster)(sys.argv[1])
+    cluster = (MpiCluster if by_mpi else NcclCluster if BY_NCCL else Cluster)(sys.argv[1])
     tests = (test_kinds, test_disagreement, test_cancelled)
     try:
-        for test in tests if by_mpi else (*tests, test_failures):
+        for test in tests if by_mpi else (*tests, *[test_nccl][: BY_NCCL], test_failures):
             start = time.monotonic()
             test(cluster)
             print("%s: %.1f s" % (test.__name__, time.monotonic() - start), flush=True)

@@ -38,6 +38,7 @@ void* rn_cuda_library_find(const char* const* files);
 #define RN_CUDNN_FILES "libcudnn.so.9", NULL
 #define RN_CUSOLVER_FILES "libcusolver.so.12", "libcusolver.so.11", NULL
 #define RN_CUSPARSE_FILES "libcusparse.so.12", NULL
+#define RN_NCCL_FILES "libnccl.so.2", NULL
 
 RN_MUST_USE rn_status_t rn_cuda_driver_open(rn_cuda_driver_t* out);
 RN_MUST_USE rn_status_t rn_nvrtc_open(rn_nvrtc_t* out);

@@ -18,6 +18,7 @@ static const struct {
     {"factors of matrices", {RN_CUSOLVER_FILES}},
     {"products of CSR matrices", {RN_CUSPARSE_FILES}},
     {"traces", {RN_CUPTI_FILES}},
+    {"collectives", {RN_NCCL_FILES}},
 };
 
 static void find_library(const char* const* files, rn_part_library_t* out) {

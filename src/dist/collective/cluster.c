@@ -366,14 +366,28 @@ static void exchange(void* self, rn_meeting_t* meeting) {
     rn_stock_start(&cluster->exchange, meeting);
 }
 
+static void watch(void* self, rn_meeting_t* meeting) {
+  rn_exchange_watch(&((rn_cluster_collectives_t*)self)->exchange, meeting);
+}
+
+static void tell(void* self, rn_meeting_t* meeting, rn_status_t status) {
+  (void)self;
+  rn_exchange_tell(meeting, status);
+}
+
 rn_status_t rn_cluster_collectives_create(const rn_cluster_collectives_options_t* options,
                                           rn_cluster_collectives_t** out) {
   *out = NULL;
   rn_cluster_collectives_t* cluster = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &cluster));
   cluster->options = *options;
-  rn_collective_cluster_t hooks = {
-      .self = cluster, .task = options->task, .leads = leads, .join = join, .exchange = exchange};
+  rn_collective_cluster_t hooks = {.self = cluster,
+                                   .task = options->task,
+                                   .leads = leads,
+                                   .join = join,
+                                   .exchange = exchange,
+                                   .watch = watch,
+                                   .tell = tell};
   rn_status_t status = rn_mailbox_create(options->env, options->allocator, &cluster->mailbox);
   if (rn_ok(status)) status = rn_instances_create(options->allocator, &cluster->instances);
   if (rn_ok(status))

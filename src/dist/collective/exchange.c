@@ -337,14 +337,10 @@ static rn_status_t start(rn_exchange_t* exchange) {
   return rn_internal("Unknown collective %d", (int)exchange->like->kind);
 }
 
-void rn_exchange_start(const rn_exchange_options_t* options, rn_meeting_t* meeting) {
+static rn_status_t make(const rn_exchange_options_t* options, rn_meeting_t* meeting,
+                        rn_exchange_t** out) {
   rn_exchange_t* exchange = NULL;
-  rn_status_t status = RN_NEW(options->allocator, &exchange);
-  if (!rn_ok(status)) {
-    rn_status_free(rn_meeting_take_failure(meeting));
-    rn_meeting_end(meeting, status);
-    return;
-  }
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &exchange));
   exchange->options = options;
   exchange->meeting = meeting;
   exchange->like = meeting->members[0];
@@ -354,6 +350,57 @@ void rn_exchange_start(const rn_exchange_options_t* options, rn_meeting_t* meeti
            exchange->like->group_key, exchange->like->instance_key,
            (unsigned long long)exchange->like->frame, (long long)exchange->like->iteration, piece);
   rn_mutex_init(&exchange->mutex);
+  *out = exchange;
+  return RN_OK;
+}
+
+void rn_exchange_start(const rn_exchange_options_t* options, rn_meeting_t* meeting) {
+  rn_exchange_t* exchange = NULL;
+  rn_status_t status = make(options, meeting, &exchange);
+  if (!exchange) {
+    rn_status_free(rn_meeting_take_failure(meeting));
+    rn_meeting_end(meeting, status);
+    return;
+  }
   status = start(exchange);
   rn_exchange_run(exchange, exchange->next, status);
+}
+
+// Watching: every task fetches from each other what that one leaves when it has ended.
+
+static void on_all_told(rn_exchange_t* exchange) { rn_exchange_finish(exchange, RN_OK); }
+
+static rn_status_t start_watch(rn_exchange_t* exchange) {
+  RN_RETURN_IF_ERROR(find_tasks(exchange));
+  RN_RETURN_IF_ERROR(rn_meeting_take_failure(exchange->meeting));
+  RN_RETURN_IF_ERROR(rn_exchange_open(exchange, exchange->task_count));
+  for (int32_t t = 0; t < exchange->task_count; ++t)
+    if (t != exchange->own) rn_exchange_pull(exchange, 0, t, t, exchange->own, -1);
+  return RN_OK;
+}
+
+void rn_exchange_watch(const rn_exchange_options_t* options, rn_meeting_t* meeting) {
+  rn_exchange_t* exchange = NULL;
+  rn_status_t status = make(options, meeting, &exchange);
+  meeting->data = exchange;
+  if (!exchange) {  // the end of the meeting says so
+    rn_status_free(rn_meeting_take_failure(meeting));
+    meeting->failure = status;
+    return;
+  }
+  exchange->held = 1;
+  status = start_watch(exchange);
+  rn_exchange_run(exchange, on_all_told, status);
+}
+
+void rn_exchange_tell(rn_meeting_t* meeting, rn_status_t status) {
+  rn_exchange_t* exchange = meeting->data;
+  if (!exchange) {
+    rn_status_free(status);
+    rn_meeting_end(meeting, rn_meeting_take_failure(meeting));
+    return;
+  }
+  for (int32_t t = 0; rn_ok(status) && t < exchange->task_count; ++t)
+    if (t != exchange->own) status = rn_exchange_post(exchange, t, 0, exchange->own, t, NULL, 0, 0);
+  rn_exchange_release(exchange, status);
 }

@@ -30,4 +30,8 @@ typedef struct rn_exchange_options_t {
 // Runs |meeting| and ends it. |options| lives until then.
 void rn_exchange_start(const rn_exchange_options_t* options, rn_meeting_t* meeting);
 
+// |watch| and |tell| of rn_collective_cluster_t.
+void rn_exchange_watch(const rn_exchange_options_t* options, rn_meeting_t* meeting);
+void rn_exchange_tell(rn_meeting_t* meeting, rn_status_t status);
+
 #endif  // RUNNEL_DIST_COLLECTIVE_EXCHANGE_H_

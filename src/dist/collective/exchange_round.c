@@ -218,7 +218,7 @@ void rn_exchange_run(rn_exchange_t* exchange, void (*next)(rn_exchange_t* exchan
   if (rn_ok(status) && may_look(exchange)) status = look_for_pulls(exchange);
   if (!rn_ok(status)) fail(exchange, status);
   int32_t count = rn_ok(exchange->status) ? exchange->pull_count : 0;
-  exchange->pending = 1;
+  exchange->pending = 1 + exchange->held;
   for (int32_t i = 0; i < count; ++i) exchange->pending += !exchange->pulls[i].is_here;
   for (int32_t i = 0; i < count; ++i) {
     rn_exchange_pull_t* pull = &exchange->pulls[i];
@@ -226,6 +226,11 @@ void rn_exchange_run(rn_exchange_t* exchange, void (*next)(rn_exchange_t* exchan
     pull->call.request = (int64_t)(env->random(env->self) >> 2 | 1);
     pull->task->worker->vtable->recv_tensor(pull->task->worker, &pull->call);
   }
+  count_off(exchange);
+}
+
+void rn_exchange_release(rn_exchange_t* exchange, rn_status_t status) {
+  if (!rn_ok(status)) fail(exchange, status);
   count_off(exchange);
 }
 

@@ -45,6 +45,7 @@ struct rn_exchange_t {
   rn_tensor_t local;                      // what this task gives: one row
   rn_tensor_t result;
   int64_t part;      // elements of a part
+  int32_t held;      // by those who will call rn_exchange_release
   rn_mutex_t mutex;  // guards what follows
   int32_t pending;
   rn_status_t status;
@@ -66,6 +67,9 @@ void rn_exchange_pull(rn_exchange_t* exchange, int round, int32_t task, int32_t 
 // of a call, the exchange ends instead.
 void rn_exchange_run(rn_exchange_t* exchange, void (*next)(rn_exchange_t* exchange),
                      rn_status_t status);
+
+// Ends a hold on the round. An error is told to the other tasks; takes |status|.
+void rn_exchange_release(rn_exchange_t* exchange, rn_status_t status);
 
 // The value that came from |from| for |to|; NULL if none was to come.
 const rn_tensor_t* rn_exchange_pulled(const rn_exchange_t* exchange, int32_t from, int32_t to);

@@ -1,6 +1,7 @@
 // What the CUDA part exports: see device/part.h.
 #include "device/cuda/cuda_device.h"
 #include "kernels/cuda/jit/program.h"
+#include "kernels/cuda/libs/nccl.h"
 #include "runnel/version.h"
 
 #define X(name) extern const rn_kernel_family_t rn_kernels_##name;
@@ -81,7 +82,8 @@ static const rn_device_part_t part = {.version = RN_VERSION_STRING,
                                       .loop_code = loop_code,
                                       .create_devices = rn_cuda_create_devices,
                                       .report = rn_cuda_report,
-                                      .transfer_memory = rn_cuda_transfer_memory};
+                                      .transfer_memory = rn_cuda_transfer_memory,
+                                      .comms = &rn_nccl_library};
 
 __attribute__((visibility("default"))) const rn_device_part_t* rn_device_part(void);
 const rn_device_part_t* rn_device_part(void) { return &part; }

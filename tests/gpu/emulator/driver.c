@@ -119,6 +119,8 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   EMU_CALL(cuDeviceGetUuid);
   EMU_RETURN_IF(!is_device(device), EMU_INVALID_DEVICE);
   memcpy(uuid->bytes, "emulated gpu   ", sizeof uuid->bytes);
+  const char* machine = getenv("RN_EMULATED_MACHINE");
+  if (machine) uuid->bytes[14] = *machine;
   uuid->bytes[15] = (char)('0' + device);
   return CUDA_SUCCESS;
 }

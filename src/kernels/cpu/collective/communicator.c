@@ -19,6 +19,7 @@ typedef struct communicator_t {
   rn_allocator_t allocator;
   int32_t group_key, group_size, rank;
   float timeout_seconds;
+  char hint[16];  // of all its collectives; known ones are short
   _Atomic uint32_t instances;
 } communicator_t;
 
@@ -90,6 +91,7 @@ static void on_joined(rn_collective_call_t* call, rn_status_t status) {
                          .group_size = call->part.group_size,
                          .rank = call->part.rank,
                          .timeout_seconds = attrs->timeout_seconds};
+  snprintf(like.hint, sizeof like.hint, "%.*s", RN_STR_ARGS(attrs->like.hint));
   rn_tensor_t handle = {0};
   if (rn_ok(status)) status = make_handle(ctx, &like, &handle);
   if (rn_ok(status)) rn_set_output(ctx, 0, &handle);
@@ -136,6 +138,7 @@ static rn_status_t take_communicator(rn_kernel_ctx_t* ctx, rn_collective_call_t*
   call->part.group_key = communicator->group_key;
   call->part.group_size = communicator->group_size;
   call->part.rank = communicator->rank;
+  call->part.hint = rn_str(communicator->hint);
   call->part.instance_key = (int32_t)(communicator->instances++ & MAX_INSTANCE);
   const rn_env_t* env = ctx->step->env;
   if (!call->part.deadline_ns && communicator->timeout_seconds > 0)
