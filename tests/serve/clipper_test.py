@@ -135,7 +135,7 @@ def check_inference(server):
     assert stats["inference_count"] >= 2 and stats["inference_stats"]["fail"]["count"] == 3, stats
     assert {"a", "late", "half_plus_two"} <= {x["name"] for x in json.loads(server.get("/v2/models/stats")[1])["model_stats"]}
     index = json.loads(server.post("/v2/repository/index", {})[1])
-    assert {"name": "a", "version": "1", "state": "READY"} in index and len(index) == len({x["name"] for x in index}), index
+    assert {"name": "a", "version": "1", "state": "READY", "reason": ""} in index and len(index) == len({x["name"] for x in index}), index
     assert server.get("/v2/models/a/ready")[0] == 200 and server.get("/v2/models/b/ready")[0] == 400
 
 
