@@ -55,6 +55,7 @@ CUresult cuInit(unsigned flags) {
     emu.is_open = variable("RN_EMULATED_OPEN", 0) != 0;
     emu.fill = (int)variable("RN_EMULATED_FILL", -1);
     emu.shuffle = (uint64_t)variable("RN_EMULATED_SHUFFLE", 0);
+    emu.is_idle = variable("RN_EMULATED_IDLE", 0) != 0;
     emu_read_faults(getenv("RN_EMULATED_FAIL"));
     for (int i = 0; i < emu.device_count; ++i) emu.devices[i].ordinal = i;
     emu.is_initialized = true;

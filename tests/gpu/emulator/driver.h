@@ -177,6 +177,7 @@ typedef struct emu_state_t {
   bool is_open;      // RN_EMULATED_OPEN: device memory is always accessible
   int fill;          // RN_EMULATED_FILL: the byte in new device memory, or -1
   uint64_t shuffle;  // RN_EMULATED_SHUFFLE: seed, or 0
+  bool is_idle;      // RN_EMULATED_IDLE: kernels and fills end without doing anything
   emu_device_t devices[EMU_MAX_DEVICES];
   int opened;  // devices that hold memory accessible
   uint64_t issued, captures;

@@ -89,6 +89,8 @@ static CUresult run_copy(const emu_item_t* item) {
                       : emu_is_device_locked(item->fill.to, size);
   emu_unlock();
   if (result || !is_valid) return result ? result : EMU_ILLEGAL_ADDRESS;
+  bool is_inside = item->kind == EMU_FILL || (item->copy.is_to_device && item->copy.is_from_device);
+  if (emu.is_idle && is_inside) return CUDA_SUCCESS;
   if (item->kind == EMU_COPY) {
     memmove(item->copy.to, item->copy.from, size);
   } else if (item->fill.width == 1) {
@@ -106,7 +108,7 @@ static CUresult run_kernel(emu_runner_t* runner, const emu_item_t* item) {
   CUresult result = emu_enter_locked(EMU_CALL_kernel);
   emu_count_kernel_locked(function->name);
   emu_unlock();
-  if (result) return result;
+  if (result || emu.is_idle) return result;
   return emu_runner_run(runner, &(emu_launch_t){.name = function->name,
                                                 .kernel = function->kernel,
                                                 .image = function->module->image,
