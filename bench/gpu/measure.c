@@ -199,7 +199,7 @@ static bool time_steps(const bench_t* b, const step_t* step, double seconds, ben
   out->best_ms = times[0];
   out->steps = count;
   out->figure = b->work > 0 ? b->work * (b->has_two_clients ? 2 : 1) / (median * 1e-3) : median;
-  return !b->loss.node || rn_run(step->session, status, RN_FETCH(b->loss, &out->last_loss));
+  return true;
 }
 
 // Writes the RunMetadata of one traced step to |file|.
@@ -245,8 +245,11 @@ static bool measure(const bench_t* b, TF_Session* session, const bench_options_t
                     bench_result_t* out, TF_Status* status) {
   step_t step = step_of(b, session);
   bool ok = (!options->is_tiny || !b->loss.node || follow(b, &step, out, status)) &&
-            time_beside(b, &step, options->seconds, out, status) &&
-            (!options->trace || trace(&step, options->trace, status));
+            time_beside(b, &step, options->seconds, out, status);
+  // Of the steps: fetching the loss is another step, with memory of its own.
+  if (ok && strcmp(options->device, "gpu") == 0) out->peak_bytes = peak_memory();
+  ok = ok && (!b->loss.node || rn_run(session, status, RN_FETCH(b->loss, &out->last_loss))) &&
+       (!options->trace || trace(&step, options->trace, status));
   TF_DeleteTensor(step.value);
   return ok;
 }
@@ -305,7 +308,6 @@ bool bench_run(const bench_case_t* c, const bench_options_t* options, bench_resu
   bool ok = session && rn_run(session, status, RN_TARGET(init));
   out->setup_ms = now_ms() - start;
   ok = ok && measure(&b, session, options, out, status);
-  if (ok && strcmp(options->device, "gpu") == 0) out->peak_bytes = peak_memory();
   if (!ok) fprintf(stderr, "%s: %s\n", c->name, TF_Message(status));
   if (session) TF_DeleteSession(session, status);
   TF_DeleteSessionOptions(config);
