@@ -11,6 +11,7 @@
 //
 // doc/invariants.md: invariant 22.
 #include "exec/compile.h"
+#include "exec/pack_memory.h"
 #include "framework/internal_ops.h"
 
 static rn_status_t make_tables(rn_compile_t* c) {
@@ -97,89 +98,16 @@ static int64_t element_count(const rn_compile_t* c, int32_t slot) {
   return ok ? count : -1;
 }
 
-// Free pieces of the block, ordered by offset, never adjacent.
-typedef struct memory_plan_piece_t {
-  size_t offset, size;
-} memory_plan_piece_t;
-typedef struct memory_plan_block_t {
-  RN_VEC(memory_plan_piece_t) pieces;
-  size_t end;
-} memory_plan_block_t;
-
-static rn_status_t take(memory_plan_block_t* block, rn_allocator_t allocator, size_t size,
-                        size_t* out_offset) {
-  RN_ASSERT(size > 0 && size % RN_ALIGN == 0);
-  size_t best = SIZE_MAX;
-  for (size_t i = 0; i < block->pieces.count; ++i) {
-    const memory_plan_piece_t* piece = &block->pieces.items[i];
-    if (piece->size >= size && (best == SIZE_MAX || piece->size < block->pieces.items[best].size))
-      best = i;
-  }
-  if (best != SIZE_MAX) {
-    memory_plan_piece_t* piece = &block->pieces.items[best];
-    *out_offset = piece->offset;
-    piece->offset += size;
-    piece->size -= size;
-    if (piece->size == 0) {
-      memmove(piece, piece + 1, (block->pieces.count - best - 1) * sizeof *piece);
-      block->pieces.count--;
-    }
-    return RN_OK;
-  }
-  *out_offset = block->end;
-  if (!rn_add_ok(block->end, size, &block->end))
-    return rn_resource_exhausted("The step needs more memory than can be addressed");
-  return rn_vec_reserve(&block->pieces, allocator, block->pieces.count + 1);
-}
-
-static rn_status_t give(memory_plan_block_t* block, rn_allocator_t allocator, size_t offset,
-                        size_t size) {
-  size_t at = 0, high = block->pieces.count;
-  while (at < high) {
-    size_t middle = (at + high) / 2;
-    if (block->pieces.items[middle].offset < offset)
-      at = middle + 1;
-    else
-      high = middle;
-  }
-  memory_plan_piece_t* pieces = block->pieces.items;
-  // Invariant 22: a place is given back once, and is not free already.
-  RN_ASSERT(size <= block->end && offset <= block->end - size);
-  RN_ASSERT(at == 0 || pieces[at - 1].offset + pieces[at - 1].size <= offset);
-  RN_ASSERT(at == block->pieces.count || offset + size <= pieces[at].offset);
-  bool joins_left = at > 0 && pieces[at - 1].offset + pieces[at - 1].size == offset;
-  bool joins_right = at < block->pieces.count && offset + size == pieces[at].offset;
-  if (joins_left) {
-    pieces[at - 1].size += size;
-    if (joins_right) {
-      pieces[at - 1].size += pieces[at].size;
-      memmove(&pieces[at], &pieces[at + 1], (block->pieces.count - at - 1) * sizeof *pieces);
-      block->pieces.count--;
-    }
-    return RN_OK;
-  }
-  if (joins_right) {
-    pieces[at].offset = offset;
-    pieces[at].size += size;
-    return RN_OK;
-  }
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&block->pieces, allocator, block->pieces.count + 1));
-  pieces = block->pieces.items;
-  memmove(&pieces[at + 1], &pieces[at], (block->pieces.count - at) * sizeof *pieces);
-  pieces[at] = (memory_plan_piece_t){offset, size};
-  block->pieces.count++;
-  return RN_OK;
-}
-
 typedef struct layout_t {
   size_t* size;  // by slot; 0: not planned
   int32_t*
       dies;  // by root: the instruction after which its bytes are free; -1: as soon as it is made
-  int32_t* first_dying;  // by instruction: list of roots that die there
-  int32_t* next_dying;   // by root
-  int32_t* whole;        // by slot: the value that it is a part of, or itself if it has parts; -1
-  size_t* at;            // by part: where in the whole; by whole: its offset, SIZE_MAX: none yet
-  memory_plan_block_t block;
+  int32_t* whole;  // by slot: the value that it is a part of, or itself if it has parts; -1
+  size_t* at;      // by part: where in the whole
+  int32_t* place;  // by slot: its number in |places|; -1: it has none yet
+  int32_t* heir;   // by root: the output that took its place over; -1
+  rn_packed_t* places;
+  int32_t place_count;
 } layout_t;
 
 // Whether |slot| shares place and lifetime with another.
@@ -213,22 +141,36 @@ static void join_parts(const rn_compile_t* c, layout_t* layout, int32_t n) {
     if (fits && layout->dies[parts[k]] > layout->dies[whole])
       layout->dies[whole] = layout->dies[parts[k]];
   }
-  if (!fits) return;
-  layout->whole[whole] = whole;
-  layout->at[whole] = SIZE_MAX;
+  if (fits) layout->whole[whole] = whole;
 }
 
-// An input whose place output |slot| of an elementwise kernel can reuse: it dies here and has as
-// many elements of the same size, so no element is read after it was overwritten. -1: none.
-static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, int32_t slot) {
+// The inputs of |n| that output |o| may overwrite, as bits.
+static uint64_t overwritable(const rn_compile_t* c, int32_t n, int32_t o) {
   const rn_instr_t* instr = &c->plan->instrs[n];
-  if (!(rn_instr_flags(instr) & RN_KERNEL_IN_PLACE) || slot != instr->first_output) return -1;
+  if (!(rn_instr_flags(instr) & RN_KERNEL_IN_PLACE)) return 0;
+  if (!instr->kernel->def->overwrites) return o == 0 ? UINT64_MAX : 0;
+  const rn_ir_node_t* node = rn_compile_node(c, c->node_of[n]);
+  rn_shape_t shapes[64];
+  int32_t count = node->input_count < 64 ? node->input_count : 64;
+  for (int32_t i = 0; i < count; ++i)
+    shapes[i] = rn_compile_node(c, node->inputs[i].node)->shapes[node->inputs[i].output];
+  return instr->kernel->def->overwrites(instr->kernel, o, shapes, count);
+}
+
+// An input whose place output |o| of |n| can take over: it dies here and has as many elements of
+// the same size, so no element is read after it was overwritten. -1: none.
+static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, int32_t o) {
+  const rn_instr_t* instr = &c->plan->instrs[n];
+  const int32_t slot = instr->first_output + o;
+  const uint64_t allowed = overwritable(c, n, o);
+  if (!allowed) return -1;
   size_t item = rn_dtype_size(c->plan->slots[slot].dtype);
   int64_t count = element_count(c, slot);
-  for (int32_t i = 0; i < instr->input_count; ++i) {
+  for (int32_t i = 0; i < instr->input_count && i < 64; ++i) {
     int32_t root = c->root[c->plan->inputs[instr->first_input + i]];
-    if (layout->size[root] && layout->dies[root] == n && !is_part(layout, root) &&
-        element_count(c, root) == count && rn_dtype_size(c->plan->slots[root].dtype) == item)
+    if (allowed >> i & 1 && layout->size[root] && layout->dies[root] == n &&
+        layout->heir[root] < 0 && !is_part(layout, root) && element_count(c, root) == count &&
+        rn_dtype_size(c->plan->slots[root].dtype) == item)
       return root;
   }
   return -1;
@@ -238,22 +180,24 @@ static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, i
 // for the last time, so that one needs a buffer, too. In the block it would exist beside its
 // successor: the initial value of a variable would need its memory twice.
 static void unplan_donors(rn_compile_t* c, layout_t* layout) {
-  if (!c->plan->device->is_host) return;
   for (int32_t n = c->plan->instr_count; n-- > 0;) {
-    const int32_t slot = c->plan->instrs[n].first_output;
-    if (!c->plan->instrs[n].output_count || c->root[slot] != slot || !c->escapes[slot]) continue;
-    const int32_t from = donor(c, layout, n, slot);
-    if (from < 0 || c->plan->slots[from].dtype != c->plan->slots[slot].dtype) continue;
+    const rn_instr_t* instr = &c->plan->instrs[n];
+    const int32_t slot = instr->first_output;
+    if (!instr->output_count || c->root[slot] != slot || !c->escapes[slot]) continue;
+    const int32_t from = donor(c, layout, n, 0);
+    if (from < 0 || c->plan->slots[from].dtype != c->plan->slots[slot].dtype ||
+        (!c->plan->device->is_host && instr->kernel->output_is_host[0]))
+      continue;
     c->escapes[from] = true;
     layout->size[from] = 0;
   }
 }
 
-static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
+static void find_deaths(rn_compile_t* c, layout_t* layout) {
   rn_plan_t* plan = c->plan;
   for (int32_t s = 0; s < plan->slot_count; ++s) {
     layout->size[s] = planned_size(c, s);
-    layout->dies[s] = layout->whole[s] = -1;
+    layout->dies[s] = layout->whole[s] = layout->place[s] = layout->heir[s] = -1;
   }
   for (int32_t s = 0; s < plan->slot_count; ++s) {
     int32_t root = c->root[s];
@@ -261,47 +205,32 @@ static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
     if (last > layout->dies[root]) layout->dies[root] = last;
   }
   unplan_donors(c, layout);
-  for (int32_t n = 0; n < plan->instr_count; ++n) {
-    layout->first_dying[n] = -1;
-    join_parts(c, layout, n);
-  }
-  for (int32_t s = 0; s < plan->slot_count; ++s) {
-    if (!layout->size[s] || is_part(layout, s)) continue;
-    layout->next_dying[s] = layout->first_dying[layout->dies[s]];
-    layout->first_dying[layout->dies[s]] = s;
-  }
-  return RN_OK;
+  for (int32_t n = 0; n < plan->instr_count; ++n) join_parts(c, layout, n);
 }
 
-// The place of |slot|, which is a part or has parts; the first of them takes it for all.
-static rn_status_t place_in_whole(const rn_compile_t* c, layout_t* layout, int32_t slot) {
-  const int32_t whole = layout->whole[slot];
-  rn_plan_t* plan = c->plan;
-  if (layout->at[whole] == SIZE_MAX)
-    RN_RETURN_IF_ERROR(
-        take(&layout->block, plan->allocator, layout->size[whole], &layout->at[whole]));
-  plan->slots[slot].offset = layout->at[whole] + (slot == whole ? 0 : layout->at[slot]);
-  return RN_OK;
+// The place of output |o| of |n|: that of its whole, of an input, or a new one.
+static int32_t place_of(const rn_compile_t* c, layout_t* layout, int32_t n, int32_t o) {
+  const int32_t slot = c->plan->instrs[n].first_output + o, whole = layout->whole[slot];
+  const int32_t value = whole >= 0 ? whole : slot;
+  if (layout->place[value] >= 0) return layout->place[value];
+  const int32_t from = whole >= 0 ? -1 : donor(c, layout, n, o);
+  if (from >= 0) {
+    layout->heir[from] = slot;
+    layout->places[layout->place[from]].last = layout->dies[slot];
+    return layout->place[from];
+  }
+  layout->places[layout->place_count] =
+      (rn_packed_t){.size = layout->size[value], .first = n, .last = layout->dies[value]};
+  return layout->place[value] = layout->place_count++;
 }
 
-static rn_status_t place_outputs(rn_compile_t* c, layout_t* layout, int32_t n,
-                                 int32_t* out_donated) {
+static rn_status_t place_outputs(rn_compile_t* c, layout_t* layout, int32_t n) {
   rn_plan_t* plan = c->plan;
   rn_instr_t* instr = &plan->instrs[n];
-  *out_donated = -1;
   for (int32_t o = 0; o < instr->output_count; ++o) {
     int32_t slot = instr->first_output + o;
     if (!layout->size[slot]) continue;
-    int32_t from = layout->whole[slot] >= 0 ? -1 : donor(c, layout, n, slot);
-    if (layout->whole[slot] >= 0) {
-      RN_RETURN_IF_ERROR(place_in_whole(c, layout, slot));
-    } else if (from >= 0) {
-      plan->slots[slot].offset = plan->slots[from].offset;
-      *out_donated = from;
-    } else {
-      RN_RETURN_IF_ERROR(
-          take(&layout->block, plan->allocator, layout->size[slot], &plan->slots[slot].offset));
-    }
+    layout->place[slot] = place_of(c, layout, n, o);
     plan->slots[slot].kind = RN_SLOT_PLANNED;
     instr->planned |= UINT64_C(1) << o;
     const rn_ir_node_t* node = rn_compile_node(c, c->node_of[n]);
@@ -311,17 +240,28 @@ static rn_status_t place_outputs(rn_compile_t* c, layout_t* layout, int32_t n,
   return RN_OK;
 }
 
-static rn_status_t place_task(rn_compile_t* c, layout_t* layout, const rn_task_t* task) {
+// Places what the task makes, behind |*inout_end|. The memory of a device is scarcer than that of
+// the host, where a value is best put where another one was just read.
+static rn_status_t place_task(rn_compile_t* c, layout_t* layout, const rn_task_t* task,
+                              size_t* inout_end) {
   rn_plan_t* plan = c->plan;
-  for (int32_t n = task->first_instr; n < task->first_instr + task->instr_count; ++n) {
-    int32_t donated;
-    RN_RETURN_IF_ERROR(place_outputs(c, layout, n, &donated));
-    for (int32_t s = layout->first_dying[n]; s >= 0; s = layout->next_dying[s])
-      if (s != donated && plan->slots[s].kind == RN_SLOT_PLANNED)
-        RN_RETURN_IF_ERROR(
-            give(&layout->block, plan->allocator, plan->slots[s].offset, layout->size[s]));
+  const int32_t end = task->first_instr + task->instr_count;
+  size_t size = 0;
+  layout->place_count = 0;
+  for (int32_t n = task->first_instr; n < end; ++n) RN_RETURN_IF_ERROR(place_outputs(c, layout, n));
+  RN_RETURN_IF_ERROR((plan->device->is_host ? rn_pack_in_order : rn_pack_tightly)(
+      layout->places, layout->place_count, plan->allocator, &size));
+  for (int32_t n = task->first_instr; n < end; ++n) {
+    for (int32_t o = 0; o < plan->instrs[n].output_count; ++o) {
+      const int32_t slot = plan->instrs[n].first_output + o;
+      if (layout->place[slot] < 0) continue;
+      plan->slots[slot].offset = *inout_end + layout->places[layout->place[slot]].offset +
+                                 (is_part(layout, slot) ? layout->at[slot] : 0);
+    }
   }
-  return RN_OK;
+  return rn_add_ok(*inout_end, size, inout_end)
+             ? RN_OK
+             : rn_resource_exhausted("The step needs more memory than can be addressed");
 }
 
 rn_status_t rn_compile_memory(rn_compile_t* c) {
@@ -330,21 +270,16 @@ rn_status_t rn_compile_memory(rn_compile_t* c) {
   size_t slots = (size_t)plan->slot_count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.size));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.dies));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.next_dying));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.whole));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.at));
-  RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(c->scratch, (size_t)plan->instr_count + 1, &layout.first_dying));
-  RN_RETURN_IF_ERROR(find_deaths(c, &layout));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.place));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.heir));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.places));
+  find_deaths(c, &layout);
   // Tasks run in parallel, so each has its own section of the block.
-  rn_status_t status = RN_OK;
-  for (int32_t t = 0; rn_ok(status) && t < plan->task_count; ++t) {
-    layout.block.pieces.count = 0;
-    status = place_task(c, &layout, &plan->tasks[t]);
-  }
-  rn_vec_free(&layout.block.pieces, plan->allocator);
-  plan->block_size = layout.block.end;
-  return status;
+  for (int32_t t = 0; t < plan->task_count; ++t)
+    RN_RETURN_IF_ERROR(place_task(c, &layout, &plan->tasks[t], &plan->block_size));
+  return RN_OK;
 }
 
 // A dynamic slot is cleared by its last reader, or by its producer if it has none. Readers in

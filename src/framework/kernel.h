@@ -24,7 +24,7 @@ enum {
   // Output i is input i: same bytes, perhaps another shape. Such a kernel only calls rn_forward.
   RN_KERNEL_FORWARDS = 1 << 0,
   // Computes element by element: output 0 may overwrite any input of the same byte size whose last
-  // use this is.
+  // use this is; or the outputs may overwrite what |overwrites| says.
   RN_KERNEL_IN_PLACE = 1 << 1,
   // Keeps inputs beyond the call (with rn_tensor_keep), so the planner gives them buffers that can
   // be kept without a copy.
@@ -112,6 +112,10 @@ typedef struct rn_kernel_def_t {
   // Instead of compute, for kernels that wait: returns at once, and rn_done is called exactly once,
   // from any thread, before or after that.
   void (*compute_async)(rn_kernel_ctx_t* ctx);
+  // The inputs that output |o| may overwrite if they have as many elements of the same size and
+  // nothing else needs them, as bits; |shapes| are those of the first |count| inputs, as far as
+  // they are known. For kernels with RN_KERNEL_IN_PLACE; NULL: all for output 0, none for others.
+  uint64_t (*overwrites)(const rn_kernel_t* kernel, int o, const rn_shape_t* shapes, int count);
 } rn_kernel_def_t;
 
 // A kernel made for one node.

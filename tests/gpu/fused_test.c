@@ -244,6 +244,47 @@ static void count_scaled(void* self, const rn_pass_report_t* report) {
 }
 
 // Products of parts of a tensor, multiplied and divided by numbers; a part is fetched, too.
+// Results take the places of values that die in the loop, but not of those that a later pass reads
+// again.
+static void overwrite(int64_t rows, int64_t row, bool reads_again) {
+  rt_t rt = rt_begin(1);
+  rn_scope_t* s = rt.s;
+  rn_edge_t x = rn_Placeholder(s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+  rn_edge_t some = rn_Slice(s, rn_Reshape(s, x, rn_const_int32_list(s, (int32_t[]){-1, 6}, 2)),
+                            rn_const_int32_list(s, (int32_t[]){0, 0}, 2),
+                            rn_const_int32_list(s, (int32_t[]){(int32_t)rows, 6}, 2));
+  float weights[6 * 512];
+  cr_assert_leq(row, 512);
+  for (int64_t i = 0; i < 6 * row; ++i) weights[i] = cosf((float)i);
+  rn_edge_t w = rn_const(s, RN_FLOAT, (int64_t[]){6, row}, 2, weights);
+  rn_edge_t y = rn_MatMul(s, some, w), z = y;  // dies in the loop
+  rn_edge_t first = rn_Mul(s, y, rn_Tanh(s, y)), last;
+  if (reads_again) {
+    rn_edge_t top = rn_Max(s, y, rn_const_int32_list(s, (int32_t[]){1}, 1), .keep_dims = true);
+    rn_edge_t e = rn_Exp(s, rn_Sub(s, y, top));
+    rn_edge_t sum = rn_Sum(s, e, rn_const_int32_list(s, (int32_t[]){1}, 1), .keep_dims = true);
+    last = rn_RealDiv(s, rn_Mul(s, e, first), sum);
+    z = rn_Mul(s, first, first);
+  } else {
+    last = rn_BiasAddGrad(s, first);
+    z = first;
+  }
+  // What reads the results is no part of the loop.
+  rn_edge_t square = rn_MatMul(s, z, z, .transpose_b = true);
+  rn_edge_t flat = rn_const_int32_list(s, (int32_t[]){-1}, 1);
+  rn_edge_t parts[] = {rn_Reshape(s, square, flat), rn_Reshape(s, last, flat)};
+  compare(&rt, x, rn_ConcatV2(s, parts, 2, rn_const_int32(s, 0)));
+  rt_end(&rt);
+}
+
+RT_TEST(fused, results_in_the_places_of_operands) {
+  static const int64_t sizes[][2] = {{8, 512}, {6, 6}, {60, 6}, {3, 40}};
+  for (int i = 0; i < 4; ++i) {
+    overwrite(sizes[i][0], sizes[i][1], false);
+    overwrite(sizes[i][0], sizes[i][1], true);
+  }
+}
+
 RT_TEST(fused, scaled_products_of_parts) {
   static const int types[] = {RN_FLOAT, RN_HALF};
   for (int t = 0; t < 2; ++t) {

@@ -70,15 +70,14 @@ static void fused_destroy(void* state) {
 }
 
 // The shape that all inputs broadcast to.
-static bool common_shape(const rn_kernel_ctx_t* ctx, int64_t* dims, int* out_rank) {
+static bool common_shape(const rn_shape_t* shapes, int count, int64_t* dims, int* out_rank) {
   int rank = 0;
-  for (int i = 0; i < ctx->kernel->input_count; ++i)
-    if (rn_in(ctx, i)->rank > rank) rank = rn_in(ctx, i)->rank;
+  for (int i = 0; i < count; ++i)
+    if (shapes[i].rank > rank) rank = shapes[i].rank;
   for (int d = 0; d < rank; ++d) dims[d] = 1;
-  for (int i = 0; i < ctx->kernel->input_count; ++i) {
-    const rn_tensor_t* input = rn_in(ctx, i);
-    for (int d = 0; d < input->rank; ++d) {
-      int64_t size = rn_tensor_dim(input, d), *to = &dims[rank - input->rank + d];
+  for (int i = 0; i < count; ++i) {
+    for (int d = 0; d < shapes[i].rank; ++d) {
+      int64_t size = shapes[i].dims[d], *to = &dims[rank - shapes[i].rank + d];
       if (size != 1 && *to != 1 && size != *to) return false;
       if (size != 1) *to = size;
     }
@@ -171,12 +170,13 @@ static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
   const fused_loops_t* fused = ctx->state;
   int64_t dims[RN_MAX_RANK];
   int rank;
-  if (!common_shape(ctx, dims, &rank) || (fused->reduces && fused->end > rank))
-    return rn_internal("Operands of a fused node do not fit");
-  rn_shape_t shapes[RN_JIT_MAX_INPUTS], space = {rank, dims};
-  rn_jit_operand_t operands[RN_JIT_MAX_INPUTS];
+  rn_shape_t shapes[RN_JIT_MAX_INPUTS];
   int inputs = ctx->kernel->input_count;
   for (int i = 0; i < inputs; ++i) shapes[i] = rn_tensor_shape(rn_in(ctx, i));
+  if (!common_shape(shapes, inputs, dims, &rank) || (fused->reduces && fused->end > rank))
+    return rn_internal("Operands of a fused node do not fit");
+  rn_shape_t space = {rank, dims};
+  rn_jit_operand_t operands[RN_JIT_MAX_INPUTS];
   rn_jit_view_t view;
   RN_RETURN_IF_ERROR(rn_jit_broadcast(space, shapes, inputs, &view, operands));
   for (int i = 0; i < inputs; ++i) operands[i].address = (uintptr_t)rn_in(ctx, i)->data;
@@ -189,6 +189,62 @@ static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
   return rn_cuda_run(ctx, &program, &view.sizes, operands, out);
 }
 
+// How a value of the program is computed.
+typedef struct fused_value_t {
+  bool is_full;  // it has an element per element of the space, not one per sum
+  int passes;    // over the space that must have ended before
+} fused_value_t;
+
+// Finds out about the values, of which the first are the inputs. Returns the last pass that reads
+// the space.
+static int find_values(const fused_loops_t* fused, const rn_shape_t* shapes, int inputs,
+                       rn_shape_t space, fused_value_t* values) {
+  int last = 0;
+  int64_t size;
+  for (int i = 0; i < inputs; ++i)
+    values[i].is_full = !fused->reduces || !(is_reduced(fused, space, shapes[i]) ||
+                                             (rn_shape_count(shapes[i], &size) && size == 1));
+  for (int i = 0; i < fused->count; ++i) {
+    const int64_t* row = &fused->program[NUMBERS * i];
+    const bool reduces = row[0] & RN_LOOP_REDUCES;
+    fused_value_t* value = &values[inputs + i];
+    for (int k = 2; k < NUMBERS; ++k) {
+      if (row[k] < 0) continue;
+      const fused_value_t* operand = &values[row[k]];
+      value->is_full |= !reduces && operand->is_full;
+      if (operand->passes > value->passes) value->passes = operand->passes;
+    }
+    if (reduces && value->passes > last) last = value->passes;
+    value->passes += reduces;
+  }
+  for (int o = 0; o < fused->result_count; ++o) {
+    const fused_value_t* value = &values[fused->results[o]];
+    if (value->is_full && value->passes > last) last = value->passes;
+  }
+  return last;
+}
+
+// A result that is stored while its elements are read for the last time may take the place of one
+// of them. Sums may not: what they would overwrite may be read by all blocks.
+static uint64_t overwrites(const rn_kernel_t* kernel, int o, const rn_shape_t* shapes, int count) {
+  const fused_loops_t* fused = kernel->state;
+  fused_value_t values[RN_JIT_MAX_INPUTS + RN_JIT_MAX_VALUES] = {{0}};
+  int64_t dims[RN_MAX_RANK];
+  int rank = 0;
+  for (int i = 0; i < count; ++i)
+    if (!rn_shape_is_full(shapes[i])) return 0;
+  if (count != kernel->input_count || fused->count > RN_JIT_MAX_VALUES ||
+      !common_shape(shapes, count, dims, &rank))
+    return 0;
+  const rn_shape_t space = {rank, dims};
+  const int last = find_values(fused, shapes, count, space, values);
+  const fused_value_t* result = &values[fused->results[o]];
+  uint64_t allowed = 0;
+  for (int i = 0; i < count && result->is_full && result->passes == last; ++i)
+    if (rn_shape_eq(shapes[i], space)) allowed |= UINT64_C(1) << i;
+  return allowed;
+}
+
 static const rn_kernel_def_t rows[] = {
     {.op = "_FusedLoops",
      .device = "GPU",
@@ -196,6 +252,7 @@ static const rn_kernel_def_t rows[] = {
      .state_size = sizeof(fused_loops_t),
      .init = fused_init,
      .destroy = fused_destroy,
-     .compute = fused_compute},
+     .compute = fused_compute,
+     .overwrites = overwrites},
 };
 RN_KERNEL_FAMILY(cuda_fused, rows);
