@@ -7,8 +7,8 @@
 
 // The most idle states that a plan keeps; further concurrent steps make and free their own.
 #define MAX_FREE_STATES 16
-// A plan's first step keeps no state with a block of this size: many plans, such as those that
-// initialize variables or save them, run once.
+// A plan's first step keeps no block of this size: many plans, such as those that initialize
+// variables or save them, run once.
 #define LARGE_BLOCK ((size_t)16 << 20)
 
 static size_t take(size_t* total, size_t count, size_t size) {
@@ -19,12 +19,9 @@ static size_t take(size_t* total, size_t count, size_t size) {
 
 static void set_templates(rn_state_t* state) {
   const rn_plan_t* plan = state->plan;
-  for (int32_t s = 0; s < plan->slot_count; ++s) {
-    if (plan->slots[s].kind != RN_SLOT_PLANNED && plan->slots[s].kind != RN_SLOT_CONSTANT) continue;
-    state->slots[s] = plan->templates[s];  // borrowed from the plan, which outlives the state
-    if (plan->slots[s].kind == RN_SLOT_PLANNED)
-      state->slots[s].data = state->block + plan->slots[s].offset;
-  }
+  for (int32_t s = 0; s < plan->slot_count; ++s)
+    if (plan->slots[s].kind == RN_SLOT_PLANNED || plan->slots[s].kind == RN_SLOT_CONSTANT)
+      state->slots[s] = plan->templates[s];  // borrowed from the plan, which outlives the state
   for (int32_t i = 0; i < plan->input_total; ++i) state->inputs[i] = &state->slots[plan->inputs[i]];
   for (int32_t i = 0; i < plan->deref_total; ++i)
     state->inputs[plan->derefs[i].input] = &state->dereffed[i];
@@ -32,6 +29,31 @@ static void set_templates(rn_state_t* state) {
   for (int32_t s = 0; s < plan->slot_count; ++s)
     if (plan->slots[s].counter >= 0)
       state->counters[plan->slots[s].counter] = plan->slots[s].readers;
+}
+
+// Gives the state a block, if its plan has one, and puts the planned values there.
+static rn_status_t take_block(rn_state_t* state) {
+  const rn_plan_t* plan = state->plan;
+  if (!plan->block_size || state->block) return RN_OK;
+  rn_status_t status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
+  if (!rn_ok(status)) {  // other plans may keep what this one needs
+    rn_status_free(status);
+    rn_device_drop_idle(plan->device);
+    status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
+  }
+  if (!rn_ok(status)) {
+    status = rn_status_annotate(status, " (memory of a step: %zu bytes)", plan->block_size);
+    return rn_device_explain(plan->device, status);
+  }
+  for (int32_t s = 0; s < plan->slot_count; ++s)
+    if (plan->slots[s].kind == RN_SLOT_PLANNED)
+      state->slots[s].data = state->block + plan->slots[s].offset;
+  return RN_OK;
+}
+
+static void drop_block(rn_state_t* state) {
+  if (state->block) rn_free(state->plan->device->allocator, state->block, state->plan->block_size);
+  state->block = NULL;
 }
 
 static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
@@ -57,19 +79,6 @@ static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
                         .ready = (int32_t*)(memory + ready),
                         .recorded = (rn_recorded_t*)(memory + recorded),
                         .size = size};
-  if (plan->block_size) {
-    rn_status_t status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
-    if (!rn_ok(status)) {  // other plans may keep what this one needs
-      rn_status_free(status);
-      rn_device_drop_idle(plan->device);
-      status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
-    }
-    if (!rn_ok(status)) {
-      rn_state_destroy(state);
-      status = rn_status_annotate(status, " (memory of a step: %zu bytes)", plan->block_size);
-      return rn_device_explain(plan->device, status);
-    }
-  }
   set_templates(state);
   *out = state;
   return RN_OK;
@@ -80,7 +89,7 @@ void rn_state_destroy(rn_state_t* state) {
   rn_frames_destroy(state->frames);
   for (int32_t i = 0; i < state->plan->segment_count; ++i)
     rn_recorded_clear(&state->recorded[i], state->plan);
-  if (state->block) rn_free(state->plan->device->allocator, state->block, state->plan->block_size);
+  drop_block(state);
   rn_free(state->plan->allocator, state, state->size);
 }
 
@@ -116,10 +125,15 @@ rn_status_t rn_state_acquire(rn_plan_t* plan, rn_state_t** out) {
     plan->free_count--;
   }
   rn_mutex_unlock(&plan->mutex);
-  *out = state;
-  if (!state) return state_create(plan, out);
+  *out = NULL;
+  if (!state) RN_RETURN_IF_ERROR(state_create(plan, &state));
   RN_ASSERT(is_as_new(state));
-  return RN_OK;
+  rn_status_t status = take_block(state);
+  if (rn_ok(status))
+    *out = state;
+  else
+    rn_state_destroy(state);
+  return status;
 }
 
 void rn_state_release(rn_state_t* state) {
@@ -127,9 +141,10 @@ void rn_state_release(rn_state_t* state) {
   rn_plan_t* plan = state->plan;
   RN_ASSERT(is_as_new(state));
   rn_mutex_lock(&plan->mutex);
-  bool is_spent = plan->device->is_host && plan->block_size >= LARGE_BLOCK && !plan->has_run;
-  bool kept = plan->free_count < MAX_FREE_STATES && !is_spent;
+  bool is_first = !plan->has_run;
+  bool kept = plan->free_count < MAX_FREE_STATES;
   plan->has_run = true;
+  if (is_first && plan->block_size >= LARGE_BLOCK) drop_block(state);
   if (kept) {
     state->next = plan->free_states;
     plan->free_states = state;
