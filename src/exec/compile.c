@@ -91,7 +91,6 @@ static rn_fate_t fate_of(const rn_compile_t* c, int32_t index) {
 
 static rn_status_t find_fates(rn_compile_t* c) {
   rn_plan_t* plan = c->plan;
-  plan->has_frames = needs_frames(c);
   for (int32_t i = 0; i < c->order_count; ++i) {
     int32_t index = c->order[i];
     c->fate[index] = (uint8_t)fate_of(c, index);
@@ -345,7 +344,9 @@ static rn_status_t gather_moves(rn_compile_t* c) {
 static rn_status_t compile(rn_compile_t* c) {
   RN_RETURN_IF_ERROR(make_arrays(c));
   RN_RETURN_IF_ERROR(rn_ir_order(c->ir, &c->order, &c->order_count));
+  c->plan->has_frames = needs_frames(c);
   if (!c->options->device->is_host) RN_RETURN_IF_ERROR(gather_moves(c));
+  if (!c->options->device->is_host && !c->plan->has_frames) RN_RETURN_IF_ERROR(rn_compile_order(c));
   find_awaited(c);
   RN_RETURN_IF_ERROR(find_fates(c));
   RN_RETURN_IF_ERROR(make_slots(c));

@@ -44,6 +44,9 @@ static inline int32_t rn_compile_slot(const rn_compile_t* c, rn_ir_edge_t edge) 
                                              : c->first_slot[edge.node] + edge.output;
 }
 
+// order_memory.c: orders the nodes of a device without control flow so that less memory is in use
+// at a time.
+RN_MUST_USE rn_status_t rn_compile_order(rn_compile_t* c);
 // tasks.c: numbers the tasks of the nodes in |order|.
 RN_MUST_USE rn_status_t rn_compile_tasks(rn_compile_t* c);
 // memory_plan.c: last readers, places for values of known shape, and what to clear when.
