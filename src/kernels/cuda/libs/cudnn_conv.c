@@ -122,13 +122,13 @@ static rn_status_t with_memory(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const co
   rn_tensor_t filter = {0}, workspace = {0};
   int64_t size = rn_cuda_conv_filter_size(&plan->conv);
   rn_status_t status = RN_OK;
-  if (plan->conv.filter != RN_CUDA_FILTER_TURNED)
-    status = rn_temp(ctx, (rn_dtype_t)plan->conv.dtype, (rn_shape_t){1, &size}, &filter);
-  // What a recording takes is never moved, so that all its convolutions should take the same.
+  // What a recording takes is never moved, so that all its convolutions should take the same, and
+  // before the filter takes a part of it.
   int64_t most = cudnn->workspace > plan->workspace ? cudnn->workspace : plan->workspace;
   int64_t bytes = rn_cuda_is_recording(rn_cuda_card(ctx)) ? most : plan->workspace;
-  if (rn_ok(status) && plan->workspace)
-    status = rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &workspace);
+  if (plan->workspace) status = rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &workspace);
+  if (rn_ok(status) && plan->conv.filter != RN_CUDA_FILTER_TURNED)
+    status = rn_temp(ctx, (rn_dtype_t)plan->conv.dtype, (rn_shape_t){1, &size}, &filter);
   if (rn_ok(status)) status = use(ctx, cudnn, plan, data, filter.data, workspace.data, arg);
   rn_tensor_clear(&filter);  // later work may use it: it is issued after this
   rn_tensor_clear(&workspace);
