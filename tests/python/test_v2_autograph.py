@@ -848,3 +848,95 @@ def test_shape_invariants_of_sparse_and_ragged_tensors(tf, np):
             shape_invariants=[tf.TensorShape([]), tf.TensorShape([2]), tf.TensorShape([None, None])])
         return tf.sparse.to_dense(v), r.values, r.row_splits
     return deeper(tf.constant(2)), longer(tf.constant(1))
+
+
+def _outcome(function, *args):
+    try:
+        return function(*args)
+    except Exception as error:
+        return type(error).__name__
+
+
+@both
+def test_loop_must_run_to_assign(tf, np):
+    @tf.function
+    def last(n):
+        i = 0
+        while i < n:
+            i += 1
+            found = i * 10
+        return found
+
+    @tf.function
+    def place(n):
+        table = {"n": n}
+        while table["n"] < 5:
+            table["n"] += 1
+            table["found"] = table["n"] * 2
+        return table
+
+    @tf.function
+    def needs_before(n):
+        for i in range(n):
+            if i == 0:
+                total = 1
+            else:
+                total = total + 1
+        return total
+
+    @tf.function
+    def target(n):
+        total = 0
+        for i in tf.range(n):
+            total += i
+        return i, total
+    return ([_outcome(f, tf.constant(n)) for f in (last, place, target) for n in (0, 3, 7)]
+            + [_outcome(needs_before, n) for n in (tf.constant(2), tf.constant(0), 2, 0)])
+
+
+@both
+def test_branches_do_not_see_each_other(tf, np):
+    class Holder:
+        pass
+
+    @tf.function
+    def key(c, both_branches):
+        table = {"a": c}
+        if c:
+            table["b"] = 1
+        elif both_branches:
+            table["b"] = 2
+        return table
+
+    @tf.function
+    def attribute(c):
+        holder = Holder()
+        if c:
+            holder.x = 1
+        else:
+            holder.y = 5
+        return holder.x
+    return ([_outcome(key, tf.constant(c), b) for c in (True, False) for b in (True, False)] + [_outcome(key, c, False) for c in (True, False)]
+            + [_outcome(attribute, tf.constant(c)) for c in (True, False)])
+
+
+@both
+def test_del(tf, np):
+    @tf.function
+    def again(c):
+        i = 2
+        if c:
+            del i
+            i = 5
+        else:
+            i += 1
+        return i
+
+    @tf.function
+    def gone(c):
+        i, j = 2, 3
+        if c:
+            del i, j
+            j = 1
+        return i + j
+    return [_outcome(again, c) for c in (tf.constant(True), tf.constant(False), True, False)] + [_outcome(gone, c) for c in (True, False)]

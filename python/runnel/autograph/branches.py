@@ -239,12 +239,6 @@ def _zip_datasets(*datasets):
     return Dataset.zip(datasets)
 
 
-def _next(iterator, *default):
-    if hasattr(iterator, "get_next") and builds_graph() and not default:
-        return iterator.get_next()
-    return next(iterator, *default)
-
-
 def _print(*values, **settings):
     """Prints the values of tensors when the graph runs."""
     import runnel
@@ -274,5 +268,5 @@ OVERLOADS = {
     builtins.map: _of_datasets(map, lambda function, *datasets: _zip_datasets(*datasets).map(function)
                                  if len(datasets) > 1 else datasets[0].map(function)),
     builtins.filter: _of_datasets(filter, lambda function, dataset: dataset.filter(function)),
-    builtins.next: _next,
+    builtins.next: on_values.next_of_iterator,
 }

@@ -6,6 +6,7 @@
     a < b < c        ag__.and_(a < b, lambda: b < c)
     a if c else b    ag__.if_expression(c, lambda: a, lambda: b)
     assert c, m      ag__.assert_statement(c, lambda: m)
+    del x            x = ag__.Undefined("x")
 """
 
 import ast
@@ -21,7 +22,7 @@ class Expressions(ast.NodeTransformer):
 
     def convert(self, function):
         """Rewrites the body of a function in place."""
-        function.body = [self.visit(s) for s in function.body]
+        function.body = [made for s in function.body for made in _as_list(self.visit(s))]
 
     def visit(self, node):
         if getattr(node, "is_plain", False):
@@ -52,6 +53,14 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node.ctx, ast.Load) and node.id in self._states:
             return _call("load", node, like=node)
         return node
+
+    def visit_Delete(self, node):
+        self.generic_visit(node)
+        gone = [target.id for target in node.targets if isinstance(target, ast.Name) and target.id in self._states]
+        node.targets = [target for target in node.targets if not isinstance(target, ast.Name) or target.id not in gone]
+        made = [ast.copy_location(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())],
+                                             value=_call("Undefined", ast.Constant(name), like=node)), node) for name in gone]
+        return made + ([node] if node.targets else [])
 
     def _comprehension(self, node):
         states = self._states
@@ -104,6 +113,10 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         message = _later(node.msg if node.msg is not None else ast.Constant(None))
         return ast.copy_location(ast.Expr(_call("assert_statement", node.test, message, like=node)), node)
+
+
+def _as_list(made):
+    return made if isinstance(made, list) else [made]
 
 
 def _is_mark(node):

@@ -160,7 +160,7 @@ class _Flow:
         for i, text in enumerate(sorted(places)):
             put = ast.Assign(targets=[places[text]], value=_subscript("ag__values", ast.Constant(len(names) + i)))
             is_known = _call("is_defined", _subscript("ag__values", ast.Constant(len(names) + i)))
-            body.append(ast.If(test=is_known, body=[put], orelse=[]))
+            body.append(ast.If(test=is_known, body=[put], orelse=[_removal(places[text])]))
         writer = ast.FunctionDef(name="ag__write_%d" % self.number, args=_arguments("ag__values"), decorator_list=[], returns=None, type_params=[],
                                  body=body or [ast.Pass()])
         shown = ast.Tuple(elts=[ast.Constant(t) for t in texts], ctx=ast.Load())
@@ -239,6 +239,16 @@ def _call(name, *args):
 
 def _known(node, text):
     return _call("known", _lambda(node), ast.Constant(text))
+
+
+def _removal(place):
+    """Returns statements that remove a place, which another branch may have made."""
+    target = _as_load(place)
+    target.ctx = ast.Del()
+    errors = ast.Tuple(elts=[_load(name) for name in ("NameError", "AttributeError", "LookupError", "TypeError")], ctx=ast.Load())
+    for name in ast.walk(errors):
+        name.is_plain = True  # type: ignore[attr-defined]
+    return ast.Try(body=[ast.Delete(targets=[target])], handlers=[ast.ExceptHandler(type=errors, name=None, body=[ast.Pass()])], orelse=[], finalbody=[])
 
 
 def _lambda(body):

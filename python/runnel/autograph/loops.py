@@ -79,7 +79,7 @@ def _over_tensor(items, test, body, read, write, names, options):
     known = items.shape.dims[0].value if items.shape.rank else None
     count = convert_to_tensor(known) if known is not None else raw_ops.StridedSlice(
         raw_ops.Shape(input=items), [0], [1], [1], shrink_axis_mask=1)
-    _counted(count, lambda i: raw_ops.GatherV2(items, i, 0), test, body, read, write, names, options)
+    _counted(count, lambda i: raw_ops.GatherV2(items, i, 0), test, body, read, write, names, options, items.op.type == "Range")
 
 
 def _over_ragged(items, test, body, read, write, names, options):
@@ -88,9 +88,9 @@ def _over_ragged(items, test, body, read, write, names, options):
     _counted(count, lambda i: items[i], test, body, read, write, names, options)
 
 
-def _counted(count, item, test, body, read, write, names, options):
-    """Builds a loop over 0, 1, ... count - 1."""
-    position = [convert_to_tensor(0)]
+def _counted(count, item, test, body, read, write, names, options, is_range=False):
+    """Builds a loop over 0, 1, ... count - 1. The target of a loop over a range is 0 if the loop does not run, as in TensorFlow."""
+    position, items = [convert_to_tensor(0)], []
 
     def more():
         is_inside = raw_ops.Less(position[0], count)
@@ -98,9 +98,10 @@ def _counted(count, item, test, body, read, write, names, options):
 
     def turn():
         now = position[0]
-        body(item(now))
+        items[:] = [item(now)]
+        body(items[0])
         position[0] = raw_ops.AddV2(now, 1)
-    _with_own(position, more, turn, read, write, names, options)
+    _with_own(position, more, turn, read, write, names, options, items if is_range else ())
 
 
 def _over_iterator(items, test, body, read, write, names, options):
@@ -124,7 +125,7 @@ def _over_dataset(items, test, body, read, write, names, options):
     _over_iterator(OwnedIterator(items), test, body, read, write, names, options)
 
 
-def _with_own(own, more, turn, read, write, names, options):
+def _with_own(own, more, turn, read, write, names, options, optional=()):
     """Builds a loop whose state also has `own`, a list of one tensor, which the loop keeps for itself."""
     def read_all():
         return (own[0], *read())
@@ -132,20 +133,24 @@ def _with_own(own, more, turn, read, write, names, options):
     def write_all(values):
         own[0] = values[0]
         write(tuple(values[1:]))
-    _build(more, turn, read_all, write_all, ("iteration", *names), options)
+    _build(more, turn, read_all, write_all, ("iteration", *names), options, optional)
 
 
 # --- Building
 
-def _build(test, body, read, write, names, options):
-    """Builds a loop. Its variables are the leaves of the state that tensors can hold; others must stay what they are."""
+def _build(test, body, read, write, names, options, optional=()):
+    """Builds a loop. Its variables are the leaves of the state that tensors can hold; others must stay what they are.
+
+    A name to which only the loop gives a value has none if the loop does not run, unless that value is among `optional` after an iteration.
+    """
     settings = dict(options()) if options is not None else {}
     given = read()
     shapes = _invariants(settings.pop("shape_invariants", None) or (), given)
-    before, loose = _with_undefined(given, body, read, write, names)
+    before, loose, made = _with_undefined(given, body, read, write, names, optional)
     layout = Layout(before)
     start = [as_flow(layout.flat[i]) for i in layout.carried]
     dummy = [] if start else [convert_to_tensor(0)]
+    ran = [convert_to_tensor(False)] if made else []
     entering = [spec_of(x) for x in start]
 
     def condition(*values):
@@ -155,16 +160,22 @@ def _build(test, body, read, write, names, options):
     def turn(*values):
         write(layout.fill(values))
         body()
-        after = _after(layout, read(), names)
+        after = _after(layout, read(), names, made)
         for i, x, spec in zip(layout.carried, after, entering):
             _check_leaf(layout.name_of(i, names), x, spec, shapes.get(id(layout.flat[i])), i in loose)
-        return after + (list(values) if dummy else [])
+        return after + (list(values) if dummy else []) + ([convert_to_tensor(True)] if ran else [])
     invariants = [_invariant(layout.flat[i], x, shapes, i in loose) for i, x in zip(layout.carried, start)]
     kept = {key: value for key, value in settings.items() if value is not None}
-    if dummy:
-        invariants = [tensor_shape.TensorShape([])]
-    result = control_flow.while_loop(condition, turn, start + dummy, shape_invariants=invariants, return_same_structure=True, **kept)
-    write(layout.fill(result))
+    invariants += [tensor_shape.TensorShape([])] * len(dummy + ran)
+    result = control_flow.while_loop(condition, turn, start + dummy + ran, shape_invariants=invariants, return_same_structure=True, **kept)
+    write(layout.fill(_after_a_turn(result, layout, names, made) if ran else result))
+
+
+def _after_a_turn(result, layout, names, made):
+    """Returns the leaves; those of names that only the loop assigns are there only if it ran. The last value of `result` says so."""
+    check = control_flow.Assert(result[-1], ["loop must iterate at least once to initialize %s" % ", ".join(sorted(made))])
+    with framework.control_dependencies([check] if check is not None else []):
+        return [raw_ops.Identity(input=x) if layout.name_of(i, names) in made and is_tensor(x) else x for i, x in zip(layout.carried, result)]
 
 
 def _invariants(pairs, state):
@@ -197,8 +208,8 @@ def _check_leaf(name, value, spec, invariant, is_loose):
         raise ValueError("'%s' has shape %s after one iteration, which does not conform with the shape invariant %s." % (name, now[1], invariant))
 
 
-def _after(layout, values, names):
-    """Returns the leaves after an iteration, checked against the layout before it."""
+def _after(layout, values, names, made):
+    """Returns the leaves after an iteration, checked against the layout before it. `made` are the names that only the loop assigns."""
     for name, before, after in zip(names, layout.values, values):
         if not is_defined(before):
             continue
@@ -207,27 +218,37 @@ def _after(layout, values, names):
         try:
             nest.assert_same_structure(before, after)
         except (TypeError, ValueError) as error:
-            raise TypeError("'%s' must have the same nested structure before the loop and after one iteration:\n\n%s" % (name, error)) from None
+            raise TypeError("'%s' does not have the same nested structure after one iteration.\n\n%s" % (name, error)) from None
     flat = [leaf for before, value in zip(layout.values, values) for leaf in (nest.flatten(value) if is_defined(before) else [before])]
     for i, (before, after) in enumerate(zip(layout.flat, flat)):
         if i not in layout.carried and before is not after and is_defined(before):
+            if layout.name_of(i, names) in made:
+                raise ValueError("'%s' must be defined before the loop. Runnel tried to define it by one iteration, which gave an unsupported type: %r" % (
+                    layout.name_of(i, names), after))
             raise TypeError("'%s' changes in a loop over tensors, but is no tensor: %r and %r" % (layout.name_of(i, names), before, after))
     return [as_flow(flat[i]) for i in layout.carried]
 
 
-def _with_undefined(given, body, read, write, names):
+def _with_undefined(given, body, read, write, names, optional):
     """Gives names that only the loop assigns a first value: zeros, of the type that one iteration gives them.
 
-    Returns the state and the positions of those leaves, whose shapes may change.
+    Returns the state, the positions of those leaves, whose shapes may change, and the names that have no value unless the loop runs.
     """
     missing = [i for i, value in enumerate(given) if not is_defined(value)]
     if not missing:
-        return given, frozenset()
+        return given, frozenset(), frozenset()
     with scratch_graph():
         layout = Layout(given)
         inside = [as_flow(layout.flat[i]) for i in layout.carried]
         write(layout.fill([_stand_in(x) for x in inside]))
-        body()
+        try:
+            body()
+        except (ValueError, TypeError, NameError, LookupError, AttributeError) as error:
+            lacking = ", ".join("'%s'" % names[i] for i in missing if not names[i].startswith("ag__"))
+            if not lacking or not (isinstance(error, (ValueError, NameError)) or "Undefined" in str(error)):
+                raise
+            raise ValueError("%s must be defined before the loop. Runnel tried to define it by one iteration, which failed: %s" % (
+                lacking, error)) from error
         after = read()
         specs = {i: nest.map_structure(_spec_or_value, after[i]) for i in missing if is_defined(after[i])}
     write(given)
@@ -239,7 +260,8 @@ def _with_undefined(given, body, read, write, names):
         if i in specs:
             loose.update(range(position, position + len(row)))
         position += len(row)
-    return tuple(filled), frozenset(loose)
+    made = frozenset(names[i] for i in specs if not names[i].startswith("ag__") and not any(after[i] is value for value in optional))
+    return tuple(filled), frozenset(loose), made
 
 
 def _stand_in(value):

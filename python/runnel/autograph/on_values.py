@@ -70,3 +70,33 @@ def min_of_tensors(*args):
     """Returns the smallest element of a vector, or of several scalars."""
     import runnel
     return _extreme("min", args, runnel.reduce_min, runnel.minimum)
+
+
+def next_of_iterator(iterator, *default):
+    """Returns the next element of an iterator. In a graph, iterators of tf.data tell only when it runs whether there is one."""
+    from runnel.autograph.state import builds_graph
+    if not (hasattr(iterator, "get_next_as_optional") and builds_graph()):
+        return next(iterator, *default)
+    if not default:
+        return iterator.get_next()
+    import runnel
+    found = iterator.get_next_as_optional()
+    value = _as_element(default[0], found.element_spec)
+    return runnel.cond(found.has_value(), found.get_value, lambda: value)
+
+
+def _as_element(default, spec):
+    """Returns a default as tensors. Raises TypeError unless it is like the elements."""
+    nest = _nest()
+    try:
+        nest.assert_same_structure(spec, default)
+    except (TypeError, ValueError) as error:
+        raise TypeError("default must have the same element structure as the dataset: %s" % error) from None
+
+    def checked(one, wanted):
+        from runnel.core.convert import convert_to_tensor
+        made = convert_to_tensor(one)
+        if made.dtype != wanted.dtype:
+            raise TypeError("default must have the types of the elements: %s is expected, got %s" % (wanted.dtype.name, made.dtype.name))
+        return made
+    return nest.map_structure(checked, default, spec)

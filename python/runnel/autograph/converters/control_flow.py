@@ -1,5 +1,7 @@
 """Replaces if, while and for: their blocks become functions, which `ag__.if_stmt`, `while_stmt` and `for_stmt` call."""
 
+import ast
+
 from runnel.autograph.core import converter
 from runnel.autograph.lang import directives
 from runnel.autograph.pyct import anno, cfg, parser, qual_names, syntax, templates
@@ -14,6 +16,21 @@ class _Function:
 
 class AnnotatedDef(reaching_definitions.Definition):
     """An assignment, as the conversion of control flow sees it."""
+
+
+def _shared(statements):
+    """Returns the names that functions of blocks inside share with these statements, if these do not assign them themselves."""
+    waiting, shared, assigned = list(statements), set(), set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, syntax.FunctionDef):
+            shared.update(name for one in node.body if isinstance(one, syntax.Nonlocal) for name in one.names)
+            assigned.add(node.name)
+        elif isinstance(node, syntax.Name) and isinstance(node.ctx, syntax.Store):
+            assigned.add(node.id)
+        elif not isinstance(node, (syntax.Lambda, syntax.ClassDef)):
+            waiting += ast.iter_child_nodes(node)
+    return shared - assigned
 
 
 class ControlFlowTransformer(converter.Base):
@@ -65,7 +82,9 @@ class ControlFlowTransformer(converter.Base):
         name = self.ctx.namer.new_symbol(root, ())
         made = templates.replace("def name(parameters):\n    pass", name=name, parameters=[*parameters])[0] if parameters else \
             templates.replace("def name():\n    pass", name=name)[0]
-        made.body = [*[type(one)(names=list(one.names)) for one in declarations], *statements] or [syntax.Pass()]
+        known = {name for one in declarations for name in one.names} | set(parameters)
+        local = [made for name in sorted(_shared(statements) - known) for made in templates.replace("n = ag__.Undefined(t)", n=name, t=syntax.constant(name))]
+        made.body = [*[type(one)(names=list(one.names)) for one in declarations], *local, *statements] or [syntax.Pass()]
         return name, made
 
     # The statements
