@@ -44,6 +44,9 @@ RN_API void rn_tape_resume(rn_tape_t* tape);
 // From now on, records what is computed from |handle|.
 RN_API void rn_tape_watch(rn_tape_t* tape, TFE_TensorHandle* handle, TF_Status* status);
 
+// Whether the tape watches |handle|, or has recorded how it was computed from watched handles.
+RN_API bool rn_tape_tracks(const rn_tape_t* tape, TFE_TensorHandle* handle);
+
 // A sparse gradient: row i of |values| belongs to row |indices|[i] of a tensor of shape |shape|; a
 // row that occurs twice gets the sum. The caller owns the handles.
 typedef struct rn_tape_slices_t {

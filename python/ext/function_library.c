@@ -1,5 +1,6 @@
 // Functions: the library of a graph, and calls of its functions as nodes.
 #include "core.h"
+#include "tensorflow/c/c_api_experimental.h"
 
 static int outputs_of(PyObject* list, TF_Output* out) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
@@ -184,6 +185,17 @@ static PyObject* add_function_def(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// remove_function(graph, name): from the graph's library.
+static PyObject* remove_function(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* graph;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "O!s", rnpy.graph_type, &graph, &name)) return NULL;
+  TF_GraphRemoveFunction(((rnpy_graph_t*)graph)->graph, name, rnpy_status());
+  if (rnpy_failed(rnpy_status(), NULL)) return NULL;
+  Py_RETURN_NONE;
+}
+
 // create_call(graph, function, name of the node, inputs): a node whose op is a function of the
 // graph's library. The name is used as it is.
 static PyObject* create_call(PyObject* self, PyObject* args) {
@@ -217,6 +229,7 @@ PyMethodDef rnpy_library_methods[] = {
      "Makes a graph a function of another."},
     {"functions_of", functions_of, METH_VARARGS, "Returns the FunctionDefs of a graph by name."},
     {"add_function_def", add_function_def, METH_VARARGS, "Adds a FunctionDef to a graph."},
+    {"remove_function", remove_function, METH_VARARGS, "Removes a function from a graph."},
     {"create_call", create_call, METH_VARARGS, "Adds a node that calls a function of the graph."},
     {NULL, NULL, 0, NULL},
 };

@@ -789,6 +789,16 @@ static PyObject* tensor_set_handle_data(rnpy_tensor_t* self, PyObject* data) {
   Py_RETURN_NONE;
 }
 
+// _handle_data(): what _set_handle_data sets, or what shape inference found.
+static PyObject* tensor_handle_data(rnpy_tensor_t* self, PyObject* unused) {
+  (void)unused;
+  if (!has_op(self)) return NULL;
+  TF_Output output = {self->op->oper, self->index};
+  TF_Buffer* buffer = TF_GetHandleShapeAndType(self->op->graph->graph, output);
+  if (!buffer) Py_RETURN_NONE;
+  return rnpy_take_buffer(buffer);
+}
+
 static PyObject* tensor_consumers(rnpy_tensor_t* self, PyObject* unused) {
   (void)unused;
   if (!has_op(self)) return NULL;
@@ -822,6 +832,8 @@ static PyMethodDef tensor_methods[] = {
     {"_dims", (PyCFunction)tensor_dims, METH_NOARGS,
      "Returns the inferred shape, a tuple or None."},
     {"_set_dims", (PyCFunction)tensor_set_dims, METH_O, "Refines the inferred shape."},
+    {"_handle_data", (PyCFunction)tensor_handle_data, METH_NOARGS,
+     "Returns what is behind a handle, a message."},
     {"_set_handle_data", (PyCFunction)tensor_set_handle_data, METH_O,
      "Says what is behind a resource handle: a serialized HandleData."},
     {"consumers", (PyCFunction)tensor_consumers, METH_NOARGS,

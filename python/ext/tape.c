@@ -83,6 +83,11 @@ static PyObject* tape_watch(tape_t* self, PyObject* tensor) {
   Py_RETURN_NONE;
 }
 
+static PyObject* tape_tracks(tape_t* self, PyObject* tensor) {
+  return PyBool_FromLong(rnpy_is_eager(tensor) &&
+                         rn_tape_tracks(self->tape, ((rnpy_eager_t*)tensor)->handle));
+}
+
 // The handles of a list of eager tensors; None among them is NULL if |may_be_none|. The memory is
 // the caller's, PyMem_Free.
 static TFE_TensorHandle** handles_of(PyObject* list, bool may_be_none) {
@@ -174,6 +179,7 @@ static PyMethodDef tape_methods[] = {
     {"pause", (PyCFunction)tape_pause, METH_NOARGS, "Stops recording."},
     {"resume", (PyCFunction)tape_resume, METH_NOARGS, "Continues recording."},
     {"watch", (PyCFunction)tape_watch, METH_O, "Records what is computed from a tensor."},
+    {"tracks", (PyCFunction)tape_tracks, METH_O, "Tells whether a tensor depends on watched ones."},
     {"gradient", (PyCFunction)tape_gradient, METH_VARARGS, "Computes gradients of targets."},
     {NULL, NULL, 0, NULL},
 };

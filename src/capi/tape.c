@@ -36,6 +36,11 @@ RN_API void rn_tape_watch(rn_tape_t* tape, TFE_TensorHandle* handle, TF_Status* 
                                 : rn_eager_tape_watch(own(tape), rn_capi_handle(handle)));
 }
 
+RN_API bool rn_tape_tracks(const rn_tape_t* tape, TFE_TensorHandle* handle) {
+  return tape && handle &&
+         rn_eager_tape_tracks((const rn_eager_tape_t*)tape, rn_capi_handle(handle));
+}
+
 // INVALID_ARGUMENT unless there are |count| handles.
 static rn_status_t check_handles(TFE_TensorHandle* const* handles, int count, const char* what) {
   if (count < 0 || (count > 0 && !handles))

@@ -188,6 +188,16 @@ rn_status_t rn_eager_tape_watch(rn_eager_tape_t* tape, rn_eager_handle_t* handle
   return RN_OK;
 }
 
+bool rn_eager_tape_tracks(const rn_eager_tape_t* tape, rn_eager_handle_t* handle) {
+  rn_tape_key_t key;
+  rn_status_t status = rn_tape_key(handle, &key);
+  if (!rn_ok(status)) {  // a handle without a value
+    rn_status_free(status);
+    return false;
+  }
+  return rn_tape_map_get(&tape->tracked, key) >= 0;
+}
+
 // Whether a tape must record a step that reads |inputs|. Starts to watch the variables among them.
 static rn_status_t should_record(rn_eager_tape_t* tape, rn_eager_handle_t* const* inputs,
                                  int32_t count, bool* out) {

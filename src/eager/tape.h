@@ -27,6 +27,8 @@ RN_MUST_USE rn_status_t rn_eager_tape_create(rn_eager_t* eager, bool is_persiste
 void rn_eager_tape_destroy(rn_eager_tape_t* tape);  // NULL is fine
 void rn_eager_tape_set_recording(rn_eager_tape_t* tape, bool is_recording);
 RN_MUST_USE rn_status_t rn_eager_tape_watch(rn_eager_tape_t* tape, rn_eager_handle_t* handle);
+// Whether |handle| is watched, or was computed from watched handles.
+bool rn_eager_tape_tracks(const rn_eager_tape_t* tape, rn_eager_handle_t* handle);
 // Records one step from |inputs| to |outputs|, with the gradient |custom|, on the tapes of this
 // thread that watch an input. Takes |custom|, also on failure.
 RN_MUST_USE rn_status_t rn_eager_tape_record_custom(rn_eager_t* eager,

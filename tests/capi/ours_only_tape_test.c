@@ -47,6 +47,8 @@ CT_TEST(tape, what_is_not_watched_has_no_gradient) {
   rn_tape_t* tape = start(&t, (rn_tape_options_t){.is_persistent = true});
   watch(&t, tape, x);
   TFE_TensorHandle* y = ce_binary(&t, "Mul", x, z);
+  cr_assert(rn_tape_tracks(tape, x) && rn_tape_tracks(tape, y) && !rn_tape_tracks(tape, z));
+  cr_assert_not(rn_tape_tracks(NULL, x));
   cr_assert_null(gradient(&t, tape, z, x));
   CE_FLOAT(ce_take(&t, gradient(&t, tape, y, x)), 5);
   rn_tape_gradient_options_t options = {.zeros = true};

@@ -11,7 +11,7 @@ from support import stock
 ENVIRONMENT = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))
 SCRIPTS = ["inner_paths_v2_script.py", "inner_paths_v2_graphs_script.py", "inner_paths_v2_helpers_script.py",
            "inner_paths_v2_messages_script.py", "inner_paths_v2_autograph_script.py", "inner_paths_v2_pyct_script.py",
-           "inner_paths_v2_contexts_script.py", "inner_paths_v2_converters_script.py"]
+           "inner_paths_v2_contexts_script.py", "inner_paths_v2_converters_script.py", "inner_paths_v2_ragged_script.py"]
 BUILD = os.environ.get("RUNNEL_BUILD", os.path.join(ROOT, "build", "release"))
 ENVIRONMENT.setdefault("RUNNEL_TEST_OPS", os.path.join(BUILD, "tests", "python", "libpython_test_ops.so"))
 

@@ -1,6 +1,9 @@
 """tensorflow.python.eager.backprop: functions that differentiate functions, under the names that TensorFlow's tests use."""
 
 from runnel.core.composite_gradients import flatten as get_flat_tensors_for_gradients, pack as replace_flat_tensors_for_gradients  # noqa: F401
+from runnel.eager.forward import (  # noqa: F401
+    jvp_of_op as _jvp_dispatch, possible_gradient_types as TFE_Py_TapeSetPossibleGradientTypes,
+    record_operation, record_operation_backprop_only, record_operation_forwardprop_only, should_record_backprop)
 from runnel.eager.gradient_functions import (  # noqa: F401
     gradients_function, implicit_gradients as implicit_grad, implicit_value_and_gradients as implicit_val_and_grad, make_vjp,
     value_and_gradients_function as val_and_grad_function)
@@ -62,21 +65,3 @@ def _as_indexed_slices(x, optimize=True):
         raise TypeError("A Tensor or IndexedSlices is expected, not %r" % type(x))
     shape = runnel.shape(x)
     return IndexedSlices(x, runnel.range(shape[0]), shape)
-
-
-def record_operation(op_type, output_tensors, input_tensors, backward_function, forward_function=None):
-    """Tells the tapes that the outputs come from the inputs; `backward_function` takes the gradients of the outputs and returns those of the inputs."""
-    from runnel import _core, errors, raw_ops
-
-    def backward(arrived):
-        grads = [raw_ops.ZerosLike(x=output) if grad is None else grad for output, grad in zip(output_tensors, arrived)]
-        found = backward_function(*grads)
-        found = list(found) if isinstance(found, (list, tuple)) else [found]
-        if len(found) != len(input_tensors):
-            raise errors.InternalError(None, None, "Recorded operation '%s' returned too %s gradients. Expected %d but received %d" % (
-                op_type, "few" if len(found) < len(input_tensors) else "many", len(input_tensors), len(found)))
-        return found
-    _core.tape_record(list(input_tensors), list(output_tensors), backward)
-
-
-record_operation_backprop_only = record_operation

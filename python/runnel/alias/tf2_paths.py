@@ -160,8 +160,8 @@ python.eager.custom_device_testutil
 python.eager.def_function: eager.def_function config
 python.eager.execute: alias.eager_names
 python.eager.executor: alias.eager_names
-python.eager.forwardprop: eager.forward
-python.eager.forwardprop_util
+python.eager.forwardprop: alias.gradient_names eager.forward
+python.eager.forwardprop_util: eager.forward
 python.eager.function: eager.def_function eager.concrete
 python.eager.graph_only_ops: alias.eager_names
 python.eager.lift_to_graph: alias.eager_names eager.wrap_function
@@ -285,7 +285,7 @@ python.ops.numpy_ops.np_math_ops: alias.numpy_names NUMPY
 python.ops.numpy_ops.np_random: experimental_numpy.random_numbers
 python.ops.numpy_ops.np_utils: alias.numpy_names NUMPY
 python.ops.ragged.dynamic_ragged_shape: ragged.dynamic_ragged_shape ragged.ragged_broadcast alias.ragged_names
-python.ops.ragged.ragged_tensor_shape
+python.ops.ragged.ragged_tensor_shape: ragged.ragged_tensor_shape
 python.ops.ragged.ragged_autograph
 python.ops.ragged.ragged_config
 python.ops.ragged.ragged_array_ops: RAGGED ragged.dynamic_ragged_shape
@@ -323,7 +323,7 @@ python.ops.script_ops: alias.data_script_names ops.script_ops eager.eager_script
 python.platform.benchmark: test
 python.profiler.profiler_v2: alias.monitoring_names
 python.profiler.trace: alias.monitoring_names
-python.pywrap_tfe: alias.eager_names
+python.pywrap_tfe: alias.eager_names alias.gradient_names
 python.util.variable_utils: alias.for_keras.variable_utils
 python.pywrap_sanitizers: alias.data_names
 python.saved_model.fingerprinting: saved_model.fingerprinting

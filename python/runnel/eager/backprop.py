@@ -197,6 +197,10 @@ class GradientTape:
             if self._tape is not None and variable.handle.op is None:
                 self._tape.watch(variable.handle)
 
+    def _tracks(self, tensor):
+        """Tells whether what is computed from an eager tensor is recorded."""
+        return self._tape is not None and self._tape.tracks(_eager(tensor))
+
     def watch(self, tensor):
         """Records what is computed from a tensor or a structure of tensors."""
         for t in map(_own, nest.flatten(tensor, expand_composites=True)):

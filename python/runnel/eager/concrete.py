@@ -2,7 +2,7 @@
 
 import functools
 
-from runnel import errors, nest, raw_ops
+from runnel import dtypes, errors, nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
@@ -11,7 +11,7 @@ from runnel.eager.concrete_function import ConcreteFunction, structured
 from runnel.eager.body_shapes import inferred_shapes
 from runnel.eager.error_places import note_call, with_place
 from runnel.eager.effect_order import READS, is_stateful
-from runnel.eager.func_graph import FuncGraph
+from runnel.eager.func_graph import FuncGraph, describe_handle
 from runnel.eager.function_attributes import function_attributes
 from runnel.eager.tracing import make_callable, trace_typed
 from runnel.functions.function_type import FunctionType
@@ -132,8 +132,10 @@ class Concrete:
         if framework.executing_eagerly():
             return results
         results = [] if isinstance(results, framework.Operation) else results
-        for result, shape in zip(results, inferred_shapes(traced, args)):
+        for result, shape, inside in zip(results, inferred_shapes(traced, args), traced.graph.outputs):
             result.set_shape(shape)
+            if result.dtype in (dtypes.resource, dtypes.variant):
+                describe_handle(result, inside)
         return results
 
     def outputs(self):

@@ -7,6 +7,7 @@ from runnel.core import framework
 from runnel.core.tensor_shape import TensorShape
 from runnel.core.trackable import Trackable
 from runnel.core.type_spec import TensorSpec, TypeSpec
+from runnel.eager.func_graph import check_substitute
 from runnel.functions.signatures import bind_function_inputs, sanitize_arg_name, to_arg_names
 from runnel.functions.trace_values import InternalPlaceholderContext
 
@@ -69,7 +70,6 @@ class ConcreteFunction(Trackable):
     inputs = property(lambda self: self.graph.inputs)
     outputs = property(lambda self: self.graph.outputs)
     function_type = property(lambda self: self._concrete.function_type)
-    _checks_shapes = True  # of tensors that are given by name, in eager execution too
     structured_input_signature = property(lambda self: self._concrete.inputs)
     output_dtypes = property(lambda self: nest.map_structure(lambda x: None if x is None else x.dtype, _in_parts(self.structured_outputs)))
     output_shapes = property(lambda self: nest.map_structure(
@@ -115,11 +115,8 @@ class ConcreteFunction(Trackable):
     def set_external_captures(self, captures):
         """Replaces what the function captures, in order: tensors, or functions that each call calls."""
         traced = self._concrete.traced
-        count = len(traced.captured)
-        traced.captured = [x for x in captures[:count] if not callable(x)]
-        traced.deferred = []
-        for value in captures[len(traced.captured):]:
-            traced.deferred.append(value if callable(value) else (lambda value=value: [value]))
+        first = next((i for i, x in enumerate(captures) if callable(x)), len(captures))
+        traced.captured, traced.deferred = list(captures[:first]), [_computed(x) for x in captures[first:]]
         self._concrete.variables = []
 
     def replace_capture_with_deferred_capture(self, tensor, closure, spec, placeholder=None, default_value=None):
@@ -128,11 +125,10 @@ class ConcreteFunction(Trackable):
         places = [i for i, x in enumerate(traced.captured) if x is tensor]
         if not places:
             raise ValueError("Did not find %s among the captured inputs." % (tensor,))
-        values = self._captured_inputs
-        values[places[0]] = lambda: [framework_tensor(closure())]
-        first = places[0]
-        traced.deferred = [x if callable(x) else (lambda x=x: [x]) for x in values[first:]]
-        traced.captured = traced.captured[:first]
+        check_substitute(tensor, spec)
+        values, first = self._captured_inputs, places[0]
+        values[first] = closure
+        traced.captured, traced.deferred = traced.captured[:first], [_computed(x) for x in values[first:]]
 
     @property
     def variables(self):
@@ -159,8 +155,15 @@ class ConcreteFunction(Trackable):
             _core.add_function_def(graph, eager_functions()[self._concrete.name])
 
     def add_gradient_functions_to_graph(self, g=None):
-        """Adds the function to a graph: its gradient is built when a tape or tf.gradients asks for it."""
+        """Adds the function, and the two that it is in when a tape records it, to a graph, the current one by default."""
+        from runnel.eager import taped
+        from runnel.eager.tracing import eager_functions
         self.add_to_graph(g)
+        graph, parts = _core.current() if g is None else g, taped.parts_of(self._concrete)
+        known = {} if graph is None else _core.functions_of(graph)
+        for name in parts.names if parts and graph is not None else ():
+            if name not in known:
+                _core.add_function_def(graph, eager_functions()[name])
 
     def pretty_printed_signature(self, verbose=True):
         """Returns the arguments and results as text."""
@@ -218,7 +221,7 @@ class ConcreteFunction(Trackable):
                 raise TypeError("%s: expected argument #%d(zero-based) to be a Tensor; got %s (%s)." % (summary, i, type(value).__name__, value))
             tensors.append(_for_argument(value, self.inputs[i]))
             shape, wanted = tensors[-1].shape, self.inputs[i].shape
-            if not wanted.is_compatible_with(shape) and (self._checks_shapes or not framework.executing_eagerly()):
+            if not wanted.is_compatible_with(shape) and not framework.executing_eagerly():  # else kernels find out
                 raise ValueError(
                     "The argument '%s' (value %s) is not compatible with the shape this function was traced with. Expected shape %s, but got shape "
                     "%s.\n\nIf you called get_concrete_function, you may need to pass a tf.TensorSpec(..., shape=...) with a less specific shape, "
@@ -228,6 +231,14 @@ class ConcreteFunction(Trackable):
 
 class _NotBound(TypeError):
     """Arguments do not have the form in which the Python function takes them."""
+
+
+def _computed(value):
+    """Returns a function that returns the tensors of a capture, which is a tensor or a function that computes it."""
+    def now():
+        found = value() if callable(value) else value
+        return [framework_tensor(x) for x in found] if isinstance(found, (list, tuple)) else [framework_tensor(found)]
+    return now
 
 
 def framework_tensor(value):

@@ -1,9 +1,10 @@
 """tf.function: turns a Python function into library functions, one per kind of arguments.
 
-The function is traced as autograph converts it: control flow over tensors becomes part of the graph. In another function a call is a
-node; in a plain graph its operations become part of the graph. Variables may be created in the first trace only; they outlive it.
+The function is traced as autograph converts it: control flow over tensors becomes part of the graph. In a graph a call is a node; if the
+function makes variables in a plain graph, its operations become part of that graph. Variables may be created in the first trace only; they outlive it.
 """
 
+import contextlib
 import functools
 import inspect
 import threading
@@ -54,7 +55,7 @@ def _inlined(python_function, args, kwargs):
 def _takes_calls(graph):
     """Tells whether calls of functions become nodes of a graph: in functions, unless variables have copies per replica."""
     from runnel.distribute.contexts import has_strategy
-    return graph._building_function and not tracing.is_symbolic(graph) and not has_strategy()
+    return not tracing.is_symbolic(graph) and not has_strategy()
 
 
 def _value_now(x):
@@ -98,6 +99,7 @@ class Function(Trackable):
         self._traces, self._lock = FunctionCache(), threading.Lock()
         self._typed = {}  # key -> function of what is captured by reference, whose type decides which trace is used
         self._may_create = True  # variables
+        self._is_pure = "_implements" in attributes  # takes variables for their values, and captures nothing
         self._count = 0  # of traces
         self._detector = detector_of(python_function)
         functools.update_wrapper(self, python_function)
@@ -153,6 +155,8 @@ class Function(Trackable):
     def __call__(self, *args, **kwargs):
         if run_eagerly and framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
+        if self._is_pure:
+            args, kwargs = [convert_to_tensor(x) for x in args], {key: convert_to_tensor(x) for key, x in kwargs.items()}
         if not framework.executing_eagerly():
             return self._in_graph(args, kwargs)
         before = self._count
@@ -184,11 +188,16 @@ class Function(Trackable):
     def _in_graph(self, args, kwargs):
         """Calls the function in a graph: in another function as a node that calls it, elsewhere as operations of the graph."""
         bound = bind_function_inputs(args, kwargs, self._function_type, self._default_values)
-        if not run_eagerly and _takes_calls(framework.get_default_graph()) and not any(hasattr(x, "_as_flow") for x in nest.flatten(
-                [bound.args, bound.kwargs])):
-            concrete, tensors = self._concrete(args, kwargs)
-            if not concrete.is_inlined:
-                return concrete(tensors)
+        graph = framework.get_default_graph()
+        if not run_eagerly and _takes_calls(graph) and not any(hasattr(x, "_as_flow") for x in nest.flatten([bound.args, bound.kwargs])):
+            try:
+                with contextlib.nullcontext() if graph._building_function else tracing.called_by_plain_graph():
+                    concrete, tensors = self._concrete(args, kwargs)
+                if not concrete.is_inlined:
+                    return concrete(tensors)
+            except tracing.MakesVariables:
+                if graph._building_function:
+                    raise
         return _inlined(traceable(self._python_function, self._options["autograph"], True, self._options["autograph_options"]), bound.args, bound.kwargs)
 
     @staticmethod
@@ -254,7 +263,13 @@ class Function(Trackable):
 
     def _trace_once(self, wanted, context, bound):
         self._count += 1
-        return Concrete(self._python_function, wanted, context, bound, self._options)
+        concrete = Concrete(self._python_function, wanted, context, bound, self._options)
+        if self._is_pure and concrete.traced.graph.num_captures:
+            raise AssertionError(
+                "Function %s has \"experimental_implements\" and thus can not depend on any tensors outside of its signature or modify variables."
+                "\n\nNote: variables are always captured and cause function re-tracing for every variable called. To pass a variable to such a "
+                "function use variable.read_value()." % self._name)
+        return concrete
 
     def get_concrete_function(self, *args, **kwargs):
         """Returns the function for arguments of these types: tensors, or TypeSpecs for them."""

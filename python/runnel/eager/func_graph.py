@@ -33,6 +33,9 @@ class FuncGraph(Graph):
         self._exits = []    # functions to call when the trace has ended
         self.original = None  # the graph that this one is a copy of
         self.seed = outer.seed
+        creators = get_default_graph()._scopes.get("variable_creators")
+        if creators:
+            self._scopes["variable_creators"] = creators
         self._building_function = True
         self._graph_outside = None if tracing.is_library(outer) else outer
         self._capture = self._take
@@ -65,7 +68,7 @@ class FuncGraph(Graph):
                     outside = self.outer._take(tensor)
             with self.as_default(), self.control_dependencies(None):
                 found = raw_ops.Placeholder(dtype=tensor.dtype.base_dtype, shape=tensor.shape, name=name or "captured_%d" % len(self.captured))
-            if tensor.dtype == dtypes.resource:
+            if tensor.dtype in (dtypes.resource, dtypes.variant):
                 describe_handle(found, tensor)
             self.stand_for(outside, found)
             self._inner[id(tensor)] = found
@@ -88,9 +91,15 @@ class FuncGraph(Graph):
             if graph is tensor.graph:
                 return
             graph = graph._graph_outside
-        if not isinstance(tensor.graph, FuncGraph):
-            return
-        raise errors.InaccessibleTensorError(
+        if isinstance(tensor.graph, FuncGraph):
+            graph = tensor.graph
+            while graph is not None and graph is not self:
+                graph = graph._graph_outside
+            raise self.out_of_scope(tensor, TypeError if graph is None else errors.InaccessibleTensorError)
+
+    def out_of_scope(self, tensor, kind):
+        """Returns the error, of class `kind`, for a tensor whose value cannot reach this graph."""
+        return kind(
             "%s is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow collections to access it.\n"
             "Please see https://www.tensorflow.org/guide/function#all_outputs_of_a_tffunction_must_be_return_values for more information.\n\n"
             "%s was defined here:\n%s\n\nThe tensor %s cannot be accessed from %s, because it was defined in %s, which is out of scope." % (
@@ -140,6 +149,16 @@ class FuncGraph(Graph):
     def trainable_variables(self):
         """The trainable ones of `variables`."""
         return tuple(v for v in self.variables if v.trainable)
+
+    def replace_capture_with_deferred_capture(self, tensor, closure, spec, placeholder=None, default_value=None):
+        """Makes each call compute what was captured as `tensor`: `closure` does, and `spec` describes its result."""
+        place = next((i for i, x in enumerate(self.captured) if x is tensor), None)
+        if place is not None:
+            check_substitute(tensor, spec)
+            placeholder = self.standing[place] if placeholder is None else placeholder
+            del self.captured[place], self.standing[place], self._inner[id(tensor)]
+        kind = from_value(spec, InternalTracingContext(is_legacy_signature=True))
+        self.deferred[id(tensor)] = Deferred(self, closure, kind, id(tensor), default_value, placeholder)
 
     def capture_call_time_value(self, closure, spec, key=None, default_value=None, placeholder=None):
         """Returns what stands for the result of `closure`, which each call computes; `spec` describes it.
@@ -216,9 +235,21 @@ class Deferred:
         return self.kind.to_tensors(self.kind.cast(value, InternalCastContext()))
 
 
+def check_substitute(tensor, spec):
+    """Raises ValueError if a closure with results of `spec` cannot compute what was captured as `tensor`."""
+    own = from_value(tensor)
+    if not spec.is_compatible_with(own):
+        raise ValueError("Attempting to substitute closure with spec %s that's incompatible with the original callsite spec %s" % (spec, own))
+
+
 def describe_handle(standing, handle):
-    """Tells shape functions and gradient rules what is behind the argument that stands for the handle of a variable."""
+    """Tells shape functions and gradient rules what is behind the argument that stands for a handle."""
     from runnel.core.protobuf import message_class
+    if handle.op is not None:
+        data = handle._handle_data()
+        if data:
+            standing._set_handle_data(data)
+        return
     from runnel.ops.resource_variable import variable_of
     variable = variable_of(handle)
     if variable is None or variable.shape.ndims is None:

@@ -25,9 +25,15 @@ def call(concrete, tensors):
     tapes = backprop._active.tapes
     if len(tapes) != 1 or tapes[0]._persistent or concrete.traced.deferred:
         return None  # derivatives of derivatives need more of what the call computes
+    parts = parts_of(concrete)
+    return parts.call(tensors) if parts else None
+
+
+def parts_of(concrete):
+    """Returns the two functions of a trace, or False if it cannot be cut in two."""
     if concrete.taped is None:
         concrete.taped = _cut(concrete)
-    return concrete.taped.call(tensors) if concrete.taped else None
+    return concrete.taped
 
 
 def _cut(concrete):
@@ -77,8 +83,9 @@ class _Parts:
         name = traced.name.removeprefix("__inference_")
         self._dtypes = [x.dtype for x in outputs] + [graph.get_tensor_by_name(x).dtype for x in kept]
         self._forward = _define("__forward_" + name, definition, forward, inputs, [], [x.name for x in outputs] + kept, graph)
-        self._backward = _define("__backward_" + name, definition, backward, arriving + extra, kept, [x.name for x in answers], graph)
+        self._backward = _define("__inference___backward_" + name, definition, backward, arriving + extra, kept, [x.name for x in answers], graph)
         self._answer_dtypes = [x.dtype for x in answers]
+        self.names = self._forward, self._backward
 
     def call(self, tensors):
         for variable in self._concrete.variables:

@@ -104,6 +104,8 @@ class _Creation(threading.local):
     """What happens if a variable is created while a function is traced: None if none is, or [allowed, variables]."""
 
     current: list = []
+    is_in_plain_graph = False
+    is_lifted = False  # the variable is made by tf.Variable, and not directly as an object of its class
 
 
 _creation = _Creation()
@@ -130,9 +132,40 @@ def creation_of_variables(allowed):
         _creation.current = []
 
 
+class MakesVariables(Exception):
+    """A function that a plain graph calls makes variables, so its operations must be part of that graph."""
+
+
+@contextlib.contextmanager
+def called_by_plain_graph():
+    """A context manager for tracing a function that a plain graph calls: tf.Variable raises MakesVariables in it."""
+    before, _creation.is_in_plain_graph = _creation.is_in_plain_graph, True
+    try:
+        yield
+    finally:
+        _creation.is_in_plain_graph = before
+
+
+@contextlib.contextmanager
+def lifted_creation():
+    """A context manager in which tf.Variable makes a variable, which outlives the trace that is under way."""
+    if _creation.is_in_plain_graph and isinstance(_core.current(), FuncGraph):
+        raise MakesVariables
+    before, _creation.is_lifted = _creation.is_lifted, True
+    try:
+        yield
+    finally:
+        _creation.is_lifted = before
+
+
+def lifts_variables():
+    """Tells whether tf.Variable makes the variable that is being made."""
+    return _creation.is_lifted
+
+
 def note_created(variable):
     """Called for each variable of eager execution. Raises ValueError if a trace is under way in which none may be created."""
-    if not _creation.current:
+    if not _creation.current or not _creation.is_lifted:
         return
     if not _creation.current[0]:
         raise ValueError("tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only created once "

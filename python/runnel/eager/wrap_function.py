@@ -163,8 +163,6 @@ class _Built:
 class WrappedFunction(ConcreteFunction):
     """A function of a graph in the style of 1.x."""
 
-    _checks_shapes = False
-
     def __init__(self, built, variable_holder):
         super().__init__(built)
         self._variable_holder = variable_holder

@@ -254,9 +254,17 @@ class Graph(GraphScopes, _core.Graph):
 
     @property
     def _functions(self):
-        """The functions of the graph by name; `definition` is the FunctionDef of each."""
+        """The functions of the graph by name, in the order in which they were added; `definition` is the FunctionDef of each."""
         import types
-        return {one.signature.name: types.SimpleNamespace(name=one.signature.name, definition=one) for one in self.as_graph_def().library.function}
+        from runnel.core.protobuf import message_class
+        made = {name: message_class("FunctionDef").FromString(data) for name, data in _core.functions_of(self).items()}
+        return {name: types.SimpleNamespace(name=name.encode(), definition=one, cached_definition=one) for name, one in made.items()}
+
+    def _remove_function(self, name):
+        """Removes a function from the graph's library."""
+        if not self._is_function(name):
+            raise ValueError("Function %r is not found in %r." % (name, self))
+        _core.remove_function(self, name)
 
     def _is_function(self, name):
         return name in _core.functions_of(self)

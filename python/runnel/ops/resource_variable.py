@@ -125,6 +125,9 @@ class ResourceVariable(Variable):
         tracing.note_created(self)
         value = self._restored(initial_value() if callable(initial_value) else initial_value)
         if isinstance(value, framework.Tensor) and value.op is not None:
+            if not callable(initial_value) and not tracing.lifts_variables():
+                raise ValueError("Argument `initial_value` (%s) could not be lifted out of a `tf.function`. (Tried to create variable with "
+                                 "name='%s'). When a variable is made in a `tf.function`, give a callable that makes its initial value." % (value, name))
             shape = value.shape if shape is None else shape  # that of every call, not only of the first
             value = tracing.lifted(value)
         value = convert.convert_to_tensor(value, dtype)

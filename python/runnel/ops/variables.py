@@ -88,7 +88,11 @@ def created(make, kwargs):
     """Returns the variable that the creator scopes make, of which the innermost is called first and `make` last."""
     for creator in framework.get_default_graph()._scopes.get("variable_creators", ()):
         make = _chain(creator, make)
-    return make(**kwargs)
+    tracing = sys.modules.get("runnel.eager.tracing")
+    if tracing is None:
+        return make(**kwargs)
+    with tracing.lifted_creation():
+        return make(**kwargs)
 
 
 def _in_strategy(strategy, make):
