@@ -1,5 +1,5 @@
-// Fuzzes saved datasets. The first byte selects a compression or the metadata; the rest is the
-// file. Reads as much of it as possible.
+// Fuzzes saved datasets. The first byte selects a compression and a version of the files, or the
+// metadata; the rest is the file. Reads as much of it as possible.
 #include "fuzz/util.h"
 #include "io/snapshot.h"
 #include "tests/support/memory_fs.h"
@@ -15,13 +15,14 @@ static void read_meta(const rn_env_t* env, rn_str_t bytes) {
   rn_strbuf_clear(&meta.text);
 }
 
-static void read_shard(const rn_env_t* env, rn_str_t bytes, rn_compression_t compression) {
+static void read_shard(const rn_env_t* env, rn_str_t bytes, rn_compression_t compression,
+                       int64_t version) {
   static const rn_dtype_t types[2] = {RN_INT64, RN_STRING};
   rn_snapshot_reader_t* reader = NULL;
   fuzz_memory_t memory;
   rn_allocator_t allocator = fuzz_memory_init(&memory, (int64_t)1 << 26);
   fuzz_must(rn_fs_write(env, "/s/00000000.snapshot", bytes));
-  fuzz_must(rn_snapshot_reader_open(env, "/s", compression, &reader));
+  fuzz_must(rn_snapshot_reader_open(env, "/s", compression, version, &reader));
   rn_status_t status = RN_OK;
   for (bool is_end = false; rn_ok(status) && !is_end;) {
     rn_tensor_t row[2] = {0};
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 5 == 4)
     read_meta(&env, bytes);
   else
-    read_shard(&env, bytes, (rn_compression_t)(data[0] % 5));
+    read_shard(&env, bytes, (rn_compression_t)(data[0] % 5), 2 - data[0] / 5 % 3);
   rn_memory_fs_destroy(fs);
   return 0;
 }

@@ -5,7 +5,7 @@
 #ifndef RUNNEL_IO_RECORD_H_
 #define RUNNEL_IO_RECORD_H_
 
-#include "io/input.h"
+#include "io/sink.h"
 
 // Around each record: length (8 bytes) and its checksum (4) before it, its own checksum (4) after.
 #define RN_RECORD_HEADER 12
@@ -37,18 +37,11 @@ RN_MUST_USE rn_status_t rn_record_reader_skip(rn_record_reader_t* reader, int64_
 uint64_t rn_record_reader_offset(const rn_record_reader_t* reader);
 RN_MUST_USE rn_status_t rn_record_reader_seek(rn_record_reader_t* reader, uint64_t offset);
 
-typedef struct rn_record_writer_options_t {
-  rn_compression_t compression;
-  int level;           // of compression, 1 to 9; 0 for zlib's default
-  bool appends;        // append to the file; a compressed file gets another gzip member
-  size_t buffer_size;  // 0: 256 KiB
-} rn_record_writer_options_t;
-
 typedef struct rn_record_writer_t rn_record_writer_t;
 
 // Creates or truncates |path|, unless |appends|. |options| may be NULL for all defaults.
 RN_MUST_USE rn_status_t rn_record_writer_open(const rn_env_t* env, const char* path,
-                                              const rn_record_writer_options_t* options,
+                                              const rn_sink_options_t* options,
                                               rn_record_writer_t** out);
 // After an error the file may end within a record, and every later call fails.
 RN_MUST_USE rn_status_t rn_record_writer_write(rn_record_writer_t* writer, rn_str_t record);

@@ -9,16 +9,15 @@
 
 #include <inttypes.h>
 
-#include "proto/tensor.pb.h"
+#include "io/snapshot_file.h"
+#include "proto/graph.pb.h"
 #include "tensor/tensor_proto.h"
-#include "wire/decode.h"
-#include "wire/encode.h"
 #include "wire/scan.h"
+#include "wire/text.h"
 #include "wire/writer.h"
 
 #define META_LIMIT ((size_t)1 << 20)
 #define MAX_SHARDS 4096
-#define MAX_TENSOR ((size_t)1 << 31)  // the size limit of messages
 
 static rn_status_t meta_path(rn_strbuf_t* path, const char* folder) {
   rn_strbuf_printf(path, "%s/snapshot.metadata", folder);
@@ -34,6 +33,7 @@ static bool meta_decode(rn_snapshot_meta_t* meta) {
     if (field.number == 2 && is_text) meta->run = field.bytes;
     if (field.number == 3 && is_number) meta->created_us = (int64_t)field.value;
     if (field.number == 4 && is_number) meta->version = (int64_t)field.value;
+    if (field.number == 5 && is_text) meta->types = field.bytes;
     if (field.number == 6 && is_number) meta->element_count = (int64_t)field.value;
     if (field.number == 1000 && is_number) meta->is_final = field.value != 0;
   }
@@ -56,6 +56,34 @@ rn_status_t rn_snapshot_meta_read(const rn_env_t* env, const char* folder,
     status = rn_data_loss("not the metadata of a snapshot: %s", path.data);
   rn_strbuf_clear(&path);
   return status;
+}
+
+// The number of types, and the first that is not as in |types|.
+static bool count_types(const rn_snapshot_meta_t* meta, int32_t count, const rn_dtype_t* types,
+                        int32_t* out_count, int32_t* out_other, uint64_t* out_type) {
+  rn_pb_scan_t scan = rn_pb_scan(meta->types);
+  *out_count = 0;
+  *out_other = -1;
+  for (uint64_t type = 0; scan.next < scan.end; ++*out_count) {
+    if (*out_count == INT32_MAX || !rn_pb_scan_varint(&scan, &type)) return false;
+    if (*out_other >= 0 || *out_count >= count || type == (uint64_t)types[*out_count]) continue;
+    *out_other = *out_count;
+    *out_type = type;
+  }
+  return true;
+}
+
+rn_status_t rn_snapshot_meta_check_types(const rn_snapshot_meta_t* meta, int32_t count,
+                                         const rn_dtype_t* types) {
+  int32_t found = 0, other = -1;
+  uint64_t type = 0;
+  if (!count_types(meta, count, types, &found, &other, &type))
+    return rn_data_loss("not the metadata of a snapshot");
+  if (found != count)
+    return rn_internal("Expected number of dtypes: %d but number in snapshot: %d", count, found);
+  if (other < 0) return RN_OK;
+  return rn_internal("Type: %d doesn't match. Snapshot: %llu; dataset: %d", other,
+                     (unsigned long long)type, types[other]);
 }
 
 static void meta_encode(const rn_snapshot_meta_t* meta, int32_t type_count, const rn_dtype_t* types,
@@ -83,6 +111,20 @@ rn_status_t rn_snapshot_meta_write(const rn_env_t* env, const char* folder,
   if (rn_ok(status)) status = rn_fs_replace(env, path.data, rn_strbuf_view(&bytes));
   rn_strbuf_clear(&bytes);
   rn_strbuf_clear(&path);
+  return status;
+}
+
+rn_status_t rn_snapshot_graph_write(const rn_env_t* env, const char* path, rn_str_t graph) {
+  rn_pb_GraphDef_t* def = NULL;
+  rn_strbuf_t text;
+  rn_arena_t arena;
+  rn_strbuf_init(&text, env->allocator);
+  rn_arena_init(&arena, env->allocator);
+  rn_status_t status = RN_PB_DECODE(GraphDef, graph, NULL, &arena, &def);
+  if (rn_ok(status)) status = rn_pb_print(&rn_pb_GraphDef_desc, def, &text);
+  if (rn_ok(status)) status = rn_fs_write(env, path, rn_strbuf_view(&text));
+  rn_arena_clear(&arena);
+  rn_strbuf_clear(&text);
   return status;
 }
 
@@ -151,8 +193,7 @@ static rn_status_t open_shard(rn_snapshot_writer_t* writer, int64_t number,
   RN_RETURN_IF_ERROR(shard_path(writer, number, false));
   RN_RETURN_IF_ERROR(rn_fs_make_directories(writer->env, writer->path.data));
   RN_RETURN_IF_ERROR(shard_path(writer, number, true));
-  rn_record_writer_options_t options = {.compression = writer->compression,
-                                        .buffer_size = (size_t)64 << 10};
+  rn_sink_options_t options = {.compression = writer->compression, .buffer_size = (size_t)64 << 10};
   rn_record_writer_t* records = NULL;
   RN_RETURN_IF_ERROR(rn_record_writer_open(writer->env, writer->path.data, &options, &records));
   *out = &writer->shards.items[writer->shards.count++];
@@ -162,15 +203,9 @@ static rn_status_t open_shard(rn_snapshot_writer_t* writer, int64_t number,
 
 static rn_status_t put_tensor(rn_snapshot_writer_t* writer, rn_record_writer_t* records,
                               const rn_tensor_t* tensor) {
-  rn_arena_t arena;
-  rn_arena_init(&arena, writer->allocator);
-  rn_pb_TensorProto_t proto;
-  rn_status_t status = rn_tensor_to_proto(tensor, RN_TENSOR_CONTENT, &arena, &proto);
   writer->bytes.size = 0;
-  if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, &writer->bytes);
-  if (rn_ok(status)) status = rn_record_writer_write(records, rn_strbuf_view(&writer->bytes));
-  rn_arena_clear(&arena);
-  return status;
+  RN_RETURN_IF_ERROR(rn_tensor_put_proto(tensor, RN_TENSOR_CONTENT, &writer->bytes));
+  return rn_record_writer_write(records, rn_strbuf_view(&writer->bytes));
 }
 
 rn_status_t rn_snapshot_writer_put(rn_snapshot_writer_t* writer, int64_t shard,
@@ -217,19 +252,24 @@ static int64_t number_of(rn_str_t path) {
   return number;
 }
 
-rn_status_t rn_snapshot_cut(const rn_env_t* env, const char* run, int64_t part) {
+rn_status_t rn_snapshot_cut_files(const rn_env_t* env, const char* pattern, int64_t part) {
   rn_names_t names;
-  rn_strbuf_t pattern;
   rn_names_init(&names, env->allocator);
-  rn_strbuf_init(&pattern, env->allocator);
-  rn_strbuf_printf(&pattern, "%s/*.shard/*.snapshot", run);
-  rn_status_t status = rn_strbuf_status(&pattern);
-  if (rn_ok(status)) status = rn_fs_glob(env, pattern.data, &names);
+  rn_status_t status = rn_fs_glob(env, pattern, &names);
   for (size_t i = 0; rn_ok(status) && i < names.list.count; ++i)
     if (number_of(names.list.items[i]) >= part)
       status = env->fs->remove(env->fs_self, names.list.items[i].data);
-  rn_strbuf_clear(&pattern);
   rn_names_clear(&names);
+  return status;
+}
+
+rn_status_t rn_snapshot_cut(const rn_env_t* env, const char* run, int64_t part) {
+  rn_strbuf_t pattern;
+  rn_strbuf_init(&pattern, env->allocator);
+  rn_strbuf_printf(&pattern, "%s/*.shard/*.snapshot", run);
+  rn_status_t status = rn_strbuf_status(&pattern);
+  if (rn_ok(status)) status = rn_snapshot_cut_files(env, pattern.data, part);
+  rn_strbuf_clear(&pattern);
   return status;
 }
 
@@ -249,30 +289,50 @@ struct rn_snapshot_reader_t {
   rn_allocator_t allocator;
   char* shard;  // Owned
   rn_compression_t compression;
-  uint64_t part;                // number of the next file
-  rn_record_reader_t* records;  // of the current file; NULL if none
-  rn_strbuf_t path;
+  int64_t version;
+  uint64_t part;             // number of the next file
+  rn_snapshot_file_t* file;  // the current one; NULL if none
 };
 
 void rn_snapshot_reader_close(rn_snapshot_reader_t* reader) {
   if (!reader) return;
   rn_allocator_t allocator = reader->allocator;
-  rn_record_reader_close(reader->records);
-  rn_strbuf_clear(&reader->path);
+  rn_snapshot_file_close(reader->file);
   if (reader->shard) rn_free(allocator, reader->shard, strlen(reader->shard) + 1);
   RN_FREE(allocator, reader);
 }
 
+// Opens the next file; if there is none, the shard has ended. The first file must exist.
+static rn_status_t next_file(rn_snapshot_reader_t* reader, bool* out_end) {
+  rn_strbuf_t path;
+  bool is_there = true;
+  rn_strbuf_init(&path, reader->allocator);
+  rn_strbuf_printf(&path, "%s/%08" PRIu64 ".snapshot", reader->shard, reader->part);
+  rn_status_t status = rn_strbuf_status(&path);
+  if (rn_ok(status) && reader->part > 0) status = rn_fs_find(reader->env, path.data, &is_there);
+  *out_end = !is_there;
+  if (rn_ok(status) && is_there) {
+    reader->part++;
+    status = rn_snapshot_file_open(reader->env, path.data, reader->compression, reader->version,
+                                   &reader->file);
+  }
+  rn_strbuf_clear(&path);
+  return status;
+}
+
 rn_status_t rn_snapshot_reader_open(const rn_env_t* env, const char* shard,
-                                    rn_compression_t compression, rn_snapshot_reader_t** out) {
+                                    rn_compression_t compression, int64_t version,
+                                    rn_snapshot_reader_t** out) {
   *out = NULL;
   rn_snapshot_reader_t* reader = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(env->allocator, &reader));
   reader->env = env;
   reader->allocator = env->allocator;
   reader->compression = compression;
-  rn_strbuf_init(&reader->path, env->allocator);
+  reader->version = version;
+  bool unused;
   rn_status_t status = rn_str_dup(env->allocator, rn_str(shard), &reader->shard);
+  if (rn_ok(status)) status = next_file(reader, &unused);
   if (rn_ok(status))
     *out = reader;
   else
@@ -280,80 +340,34 @@ rn_status_t rn_snapshot_reader_open(const rn_env_t* env, const char* shard,
   return status;
 }
 
-// Opens the next file; if there is none, the shard has ended. The first file must exist.
-static rn_status_t next_file(rn_snapshot_reader_t* reader, bool* out_end) {
-  reader->path.size = 0;
-  rn_strbuf_printf(&reader->path, "%s/%08" PRIu64 ".snapshot", reader->shard, reader->part);
-  RN_RETURN_IF_ERROR(rn_strbuf_status(&reader->path));
-  bool is_there = true;
-  if (reader->part > 0) RN_RETURN_IF_ERROR(rn_fs_find(reader->env, reader->path.data, &is_there));
-  *out_end = !is_there;
-  if (*out_end) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_record_reader_open(reader->env, reader->path.data, reader->compression, 0,
-                                           &reader->records));
-  reader->part++;
-  return RN_OK;
-}
-
-// Reads the next record. It is an error if a file ends within an element.
-static rn_status_t next_record(rn_snapshot_reader_t* reader, bool is_first, rn_str_t* out,
-                               bool* out_end) {
+// Reads the next element, or skips it if |row| is NULL.
+static rn_status_t next_element(rn_snapshot_reader_t* reader, int32_t count,
+                                const rn_dtype_t* types, rn_allocator_t memory, rn_tensor_t* row,
+                                bool* out_end) {
   for (;;) {
     bool is_end = false;
-    if (!reader->records) {
+    if (!reader->file) {
       RN_RETURN_IF_ERROR(next_file(reader, out_end));
       if (*out_end) return RN_OK;
     }
-    RN_RETURN_IF_ERROR(rn_record_reader_next(reader->records, out, &is_end));
+    RN_RETURN_IF_ERROR(row ? rn_snapshot_file_next(reader->file, count, types, memory, row, &is_end)
+                           : rn_snapshot_file_skip(reader->file, count, &is_end));
     if (!is_end) return RN_OK;
-    if (!is_first) return rn_data_loss("an element has too few components; %s", reader->path.data);
-    rn_record_reader_close(reader->records);
-    reader->records = NULL;
+    rn_snapshot_file_close(reader->file);
+    reader->file = NULL;
   }
-}
-
-static rn_status_t take_tensor(rn_snapshot_reader_t* reader, rn_str_t record, rn_dtype_t type,
-                               rn_allocator_t memory, rn_tensor_t* out) {
-  rn_arena_t arena;
-  rn_arena_init(&arena, reader->allocator);
-  rn_pb_TensorProto_t* proto = NULL;
-  rn_status_t status = RN_PB_DECODE(TensorProto, record, NULL, &arena, &proto);
-  if (rn_ok(status)) status = rn_tensor_from_proto(proto, MAX_TENSOR, memory, out);
-  rn_arena_clear(&arena);
-  if (rn_ok(status) && out->dtype == type) return RN_OK;
-  unsigned long long at = rn_record_reader_offset(reader->records);
-  if (rn_ok(status))
-    return rn_data_loss("found %s before byte %llu of %s, expected %s", rn_dtype_name(out->dtype),
-                        at, reader->path.data, rn_dtype_name(type));
-  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
-  rn_status_free(status);
-  return rn_data_loss("Unable to parse tensor from stored proto. Before byte %llu of %s", at,
-                      reader->path.data);
 }
 
 rn_status_t rn_snapshot_reader_next(rn_snapshot_reader_t* reader, int32_t count,
                                     const rn_dtype_t* types, rn_allocator_t memory,
                                     rn_tensor_t* row, bool* out_end) {
-  rn_status_t status = RN_OK;
   *out_end = false;
-  for (int32_t i = 0; rn_ok(status) && i < count; ++i) {
-    rn_str_t record = {0};
-    status = next_record(reader, i == 0, &record, out_end);
-    if (rn_ok(status) && *out_end) return RN_OK;
-    if (rn_ok(status)) status = take_tensor(reader, record, types[i], memory, &row[i]);
-  }
-  for (int32_t i = 0; !rn_ok(status) && i < count; ++i) rn_tensor_clear(&row[i]);
-  return status;
+  return next_element(reader, count, types, memory, row, out_end);
 }
 
 rn_status_t rn_snapshot_reader_skip(rn_snapshot_reader_t* reader, int32_t count, int64_t elements) {
   bool is_end = false;
-  for (int64_t e = 0; e < elements; ++e) {
-    for (int32_t i = 0; i < count; ++i) {
-      rn_str_t record = {0};
-      RN_RETURN_IF_ERROR(next_record(reader, i == 0, &record, &is_end));
-      if (is_end) return RN_OK;
-    }
-  }
+  for (int64_t e = 0; e < elements && !is_end; ++e)
+    RN_RETURN_IF_ERROR(next_element(reader, count, NULL, reader->allocator, NULL, &is_end));
   return RN_OK;
 }

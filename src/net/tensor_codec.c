@@ -252,13 +252,7 @@ rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer, size_t max_byt
   *out = (rn_tensor_t){0};
   rn_status_t status = RN_OK;
   if (read_plain(bytes, buffer, allocator, out, &status)) return status;
-  rn_arena_t arena;
-  rn_pb_TensorProto_t* proto = NULL;
-  rn_arena_init(&arena, allocator);
-  status = RN_PB_DECODE(TensorProto, bytes, NULL, &arena, &proto);
-  if (rn_ok(status)) status = rn_tensor_from_proto(proto, max_bytes, allocator, out);
-  rn_arena_clear(&arena);
-  return status;
+  return rn_tensor_take_proto(bytes, max_bytes, allocator, out);
 }
 
 // Finds the start of the content by a walk up to the end of the head. A field that extends beyond

@@ -3,6 +3,7 @@
 
 #include "tensor/object_proto.h"
 #include "tensor/tstring.h"
+#include "wire/encode.h"
 #include "wire/text.h"
 #include "wire/writer.h"
 
@@ -436,4 +437,26 @@ rn_status_t rn_tensor_to_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
   }
   return is_object ? rn_objects_to_proto(tensor, false, arena, out)
                    : typed_values(tensor, arena, out);
+}
+
+rn_status_t rn_tensor_put_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
+                                rn_strbuf_t* out) {
+  rn_pb_TensorProto_t proto;
+  rn_arena_t arena;
+  rn_arena_init(&arena, out->allocator);
+  rn_status_t status = rn_tensor_to_proto(tensor, form, &arena, &proto);
+  if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, out);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+rn_status_t rn_tensor_take_proto(rn_str_t bytes, size_t max_bytes, rn_allocator_t allocator,
+                                 rn_tensor_t* out) {
+  rn_pb_TensorProto_t* proto = NULL;
+  rn_arena_t arena;
+  rn_arena_init(&arena, allocator);
+  rn_status_t status = RN_PB_DECODE(TensorProto, bytes, NULL, &arena, &proto);
+  if (rn_ok(status)) status = rn_tensor_from_proto(proto, max_bytes, allocator, out);
+  rn_arena_clear(&arena);
+  return status;
 }

@@ -45,4 +45,11 @@ typedef enum rn_tensor_form_t {
 RN_MUST_USE rn_status_t rn_tensor_to_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
                                            rn_arena_t* arena, rn_pb_TensorProto_t* out);
 
+// The same as bytes: appends the message to |out|.
+RN_MUST_USE rn_status_t rn_tensor_put_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
+                                            rn_strbuf_t* out);
+// Makes a tensor of the bytes of a message, as rn_tensor_from_proto.
+RN_MUST_USE rn_status_t rn_tensor_take_proto(rn_str_t bytes, size_t max_bytes,
+                                             rn_allocator_t allocator, rn_tensor_t* out);
+
 #endif  // RUNNEL_TENSOR_TENSOR_PROTO_H_

@@ -218,3 +218,67 @@ def saved_save(c):
     saved(c, make, 0)
     p = tf.placeholder(tf.string, [])
     walk(c, load(p), {p: "$TMP/s"}, repeat=7)  # the eighth is an error of stock's: a second file
+
+
+def first_version(path, start=0, stop=9, **attrs):
+    r = tf.raw_ops.RangeDataset(start=start, stop=stop, step=1, **INT)
+    return tf.raw_ops.SnapshotDataset(input_dataset=r, path=path, **INT, **attrs)
+
+
+@case
+def first_snapshots(c):
+    """Written by the first walk, read by the second; the third reads what another pipeline wrote."""
+    p = tf.placeholder(tf.string, [])
+    for compression in ("", "GZIP", "SNAPPY"):
+        name = dict(compression=compression, snapshot_name="n" + compression)
+        walk(c, first_version(p, **name), {p: "$TMP/s"}, times=2)
+        walk(c, first_version(p, start=40, stop=41, **name), {p: "$TMP/s"})
+        walk(c, tf.raw_ops.SnapshotDatasetReader(
+            shard_dir=tf.strings.join([p, "/custom-n%s/custom" % compression]), start_index=3, compression=compression,
+            version=1, **INT), {p: "$TMP/s"})
+
+
+@case
+def first_snapshot_components(c):
+    p = tf.placeholder(tf.string, [])
+    types = [tf.string, tf.float32, tf.bool]
+    shapes = [[], [2], []]
+    for compression in ("", "GZIP", "SNAPPY"):
+        d = tf.raw_ops.TensorSliceDataset(components=[
+            STRINGS, np.arange(6, dtype=np.float32).reshape(3, 2), np.array([True, False, True])], output_shapes=shapes)
+        walk(c, tf.raw_ops.SnapshotDataset(input_dataset=d, path=p, compression=compression, output_types=types,
+                                           output_shapes=shapes), {p: "$TMP/s"}, times=2, types=types, shapes=shapes)
+
+
+@case
+def first_snapshot_modes(c):
+    p = tf.placeholder(tf.string, [])
+    for mode in ("passthrough", "read", "write", "read", "auto", "append"):
+        walk(c, first_version(p, mode=mode, snapshot_name="m"), {p: "$TMP/s"})
+    walk(c, first_version(p, stop=0, snapshot_name="empty"), {p: "$TMP/s"}, times=2)
+    walk(c, first_version(p, compression="ZLIB"), {p: "$TMP/s"})
+    walk(c, first_version(p, pending_snapshot_expiry_seconds=0), {p: "$TMP/s"})
+
+
+@case
+def first_snapshot_in_part(c):
+    """A walk that did not come to its end leaves a snapshot that others pass by."""
+    p = tf.placeholder(tf.string, [])
+    make, element, _ = walk(c, first_version(p), {p: "$TMP/s"}, repeat=2)
+    for _ in range(2):
+        c.run(target=[make], feed={p: "$TMP/s"})
+        c.run(fetch=element, repeat=20)
+
+
+@case
+def saved_first_snapshot(c):
+    """While it is written; while it is read, stock begins again."""
+    saved(c, first_version, 0)
+
+
+@case
+def shards_bad(c):
+    p = tf.placeholder(tf.string, [])
+    for version in (1, 2):
+        walk(c, tf.raw_ops.SnapshotDatasetReader(shard_dir=p, start_index=0, version=version, **INT), {p: "$TMP/none"})
+    walk(c, tf.raw_ops.SnapshotDatasetReader(shard_dir=p, start_index=0, version=3, **INT), {p: "$TMP/none"})

@@ -24,7 +24,7 @@ static void fill(char* data, size_t size, uint32_t seed) {
 static const size_t sizes[] = {0, 1, 7, 60, 1000, 4095, 4096, 4097, 100000, 3, 0};
 #define COUNT (sizeof sizes / sizeof *sizes)
 
-static void write_all(const char* path, const rn_record_writer_options_t* options) {
+static void write_all(const char* path, const rn_sink_options_t* options) {
   static char data[100000];
   rn_record_writer_t* writer;
   uint64_t offset = 0;
@@ -63,8 +63,8 @@ Test(record, round_trip) {
   static const size_t buffers[] = {0, 1, 13, 4096};
   for (int compression = 0; compression < 4; ++compression) {
     for (int b = 0; b < 4; ++b) {
-      rn_record_writer_options_t options = {.compression = (rn_compression_t)compression,
-                                            .buffer_size = buffers[b]};
+      rn_sink_options_t options = {.compression = (rn_compression_t)compression,
+                                   .buffer_size = buffers[b]};
       rn_record_reader_t* reader;
       uint64_t offsets[COUNT];
       int64_t skipped;
@@ -93,7 +93,7 @@ Test(record, round_trip) {
 Test(record, appended) {
   for (int compression = 0; compression < 4; ++compression) {
     if (compression == RN_COMPRESSION_ZLIB) continue;
-    rn_record_writer_options_t options = {.compression = (rn_compression_t)compression};
+    rn_sink_options_t options = {.compression = (rn_compression_t)compression};
     rn_record_reader_t* reader;
     write_all("/a", &options);
     options.appends = true;
@@ -133,7 +133,7 @@ static rn_strbuf_t contents(const char* path) {
 // Cut anywhere but between records, or in any compressed stream, is an error; nothing is made up.
 Test(record, cut) {
   for (int compression = 0; compression < 4; ++compression) {
-    rn_record_writer_options_t options = {.compression = (rn_compression_t)compression};
+    rn_sink_options_t options = {.compression = (rn_compression_t)compression};
     char message[200];
     int64_t count;
     write_all("/c", &options);
@@ -193,8 +193,7 @@ Test(record, disk_that_fails) {
   rn_record_writer_t* writer;
   static char data[5000];
   rn_memory_fs_limit(place.fs, 10000);
-  OK(rn_record_writer_open(&place.env, "/full", &(rn_record_writer_options_t){.buffer_size = 100},
-                           &writer));
+  OK(rn_record_writer_open(&place.env, "/full", &(rn_sink_options_t){.buffer_size = 100}, &writer));
   OK(rn_record_writer_write(writer, rn_str_n(data, sizeof data)));
   rn_status_t status = rn_record_writer_write(writer, rn_str_n(data, sizeof data));
   cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);

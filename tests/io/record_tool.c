@@ -20,7 +20,7 @@ static void must(rn_status_t status) {
 }
 
 static rn_record_writer_t* open_writer(const char* path, const char* compression) {
-  rn_record_writer_options_t options = {0};
+  rn_sink_options_t options = {0};
   rn_record_writer_t* writer = NULL;
   if (!rn_record_compression_from_name(rn_str(compression), &options.compression)) exit(2);
   must(rn_record_writer_open(rn_env_system(), path, &options, &writer));

@@ -6,6 +6,7 @@
 
 #include "../support/memory_place.h"
 #include "io/snappy.h"
+#include "io/snapshot_run.h"
 #include "tensor/tstring.h"
 
 static const rn_dtype_t types[2] = {RN_INT64, RN_STRING};
@@ -68,7 +69,7 @@ static rn_status_t load(const rn_env_t* env, rn_compression_t compression, int64
   *out_first = INT64_MAX;
   for (size_t s = 0; rn_ok(status) && s < names.list.count; ++s) {
     rn_snapshot_reader_t* reader = NULL;
-    OK(rn_snapshot_reader_open(env, names.list.items[s].data, compression, &reader));
+    OK(rn_snapshot_reader_open(env, names.list.items[s].data, compression, 2, &reader));
     for (bool is_end = false; rn_ok(status) && !is_end;) {
       rn_tensor_t row[2] = {0};
       status = rn_snapshot_reader_next(reader, 2, types, rn_allocator_system(), row, &is_end);
@@ -115,7 +116,7 @@ Test(snapshot, parts) {
   for (int parts = 3; parts > 0; --parts) {
     OK(rn_snapshot_cut(&place.env, "r", parts));
     rn_snapshot_reader_t* reader = NULL;
-    OK(rn_snapshot_reader_open(&place.env, "r/00000000.shard", RN_COMPRESSION_NONE, &reader));
+    OK(rn_snapshot_reader_open(&place.env, "r/00000000.shard", RN_COMPRESSION_NONE, 2, &reader));
     bool is_end = false;
     int count = 0;
     for (;; ++count) {
@@ -213,6 +214,122 @@ Test(snapshot, bad_metadata) {
                "dir/snapshot.metadata");
   }
   rn_memory_fs_destroy(place.fs);
+}
+
+// Files of the first version.
+static void save_run(const rn_env_t* env, int64_t files, int64_t file_size, int64_t count,
+                     rn_compression_t compression) {
+  rn_snapshot_run_options_t options = {
+      .compression = compression, .files = files, .file_size = file_size};
+  rn_snapshot_run_writer_t* writer = NULL;
+  OK(rn_snapshot_run_writer_open(env, "run", &options, &writer));
+  for (int64_t i = 0; i < count; ++i) {
+    rn_tensor_t row[2];
+    make_row(i, row);
+    OK(rn_snapshot_run_writer_put(writer, row, 2));
+    clear_row(row);
+  }
+  OK(rn_snapshot_run_writer_finish(writer));
+  rn_snapshot_run_writer_drop(writer);
+}
+
+// Reads all elements; the sum of their numbers.
+static rn_status_t load_run(const rn_env_t* env, rn_compression_t compression, int64_t version,
+                            int64_t* out_count, int64_t* out_sum) {
+  rn_snapshot_run_reader_t* reader = NULL;
+  *out_count = *out_sum = 0;
+  RN_RETURN_IF_ERROR(
+      rn_snapshot_run_reader_open(env, "run", RN_STR(""), compression, version, &reader));
+  rn_status_t status = RN_OK;
+  for (bool is_end = false; rn_ok(status);) {
+    rn_tensor_t row[2] = {0};
+    status = rn_snapshot_run_reader_next(reader, 2, types, rn_allocator_system(), row, &is_end);
+    if (!rn_ok(status) || is_end) break;
+    ++*out_count;
+    *out_sum += *RN_DATA(&row[0], int64_t);
+    clear_row(row);
+  }
+  if (rn_ok(status)) cr_assert_eq(rn_snapshot_run_reader_position(reader), *out_count);
+  rn_snapshot_run_reader_close(reader);
+  return status;
+}
+
+Test(snapshot, runs) {
+  static const rn_compression_t kinds[] = {RN_COMPRESSION_NONE, RN_COMPRESSION_GZIP,
+                                           RN_COMPRESSION_SNAPPY};
+  for (size_t k = 0; k < 3; ++k)
+    for (int64_t files = 1; files <= 3; ++files) {
+      place_t place;
+      int64_t count, sum;
+      rn_names_t names;
+      open_place(&place);
+      save_run(&place.env, files, 200, 100, kinds[k]);
+      OK(load_run(&place.env, kinds[k], 1, &count, &sum));
+      cr_assert(count == 100 && sum == 4950, "%lld %lld", (long long)count, (long long)sum);
+      rn_names_init(&names, rn_allocator_system());
+      OK(rn_fs_glob(&place.env, "run/*.snapshot", &names));
+      cr_assert_gt(names.list.count, (size_t)files);
+      rn_names_clear(&names);
+      FAILS_CODE(load_run(&place.env, kinds[k], 3, &count, &sum), RN_CODE_INVALID_ARGUMENT,
+                 "Snapshot reader version: 3 is not supported.");
+      rn_memory_fs_destroy(place.fs);
+    }
+}
+
+// Version 0 is as version 1, but for its compression.
+Test(snapshot, oldest_version) {
+  place_t place;
+  int64_t count, sum;
+  rn_strbuf_t bytes;
+  rn_sink_t* output = NULL;
+  open_place(&place);
+  save_run(&place.env, 1, INT64_MAX, 45, RN_COMPRESSION_NONE);
+  rn_strbuf_init(&bytes, rn_allocator_system());
+  OK(rn_fs_read(&place.env, "run/00000000.snapshot", SIZE_MAX, &bytes));
+  rn_sink_options_t options = {.compression = RN_COMPRESSION_SNAPPY};
+  OK(rn_sink_open(&place.env, "run/00000000.snapshot", &options, &output));
+  OK(rn_sink_put(output, rn_strbuf_view(&bytes)));
+  OK(rn_sink_close(output));
+  OK(load_run(&place.env, RN_COMPRESSION_SNAPPY, 0, &count, &sum));
+  cr_assert(count == 45 && sum == 990);
+  rn_strbuf_clear(&bytes);
+  rn_memory_fs_destroy(place.fs);
+}
+
+// The format has no checksums, so a changed byte may go unnoticed, but it never costs more than an
+// error. A file that ends early is always noticed.
+Test(snapshot, damaged_runs) {
+  static const char path[] = "run/00000000.snapshot";
+  static const rn_compression_t kinds[] = {RN_COMPRESSION_NONE, RN_COMPRESSION_GZIP,
+                                           RN_COMPRESSION_SNAPPY};
+  for (size_t k = 0; k < 3; ++k) {
+    place_t place;
+    int64_t count, sum, whole = 45;
+    rn_strbuf_t bytes;
+    open_place(&place);
+    save_run(&place.env, 1, INT64_MAX, whole, kinds[k]);
+    rn_strbuf_init(&bytes, rn_allocator_system());
+    OK(rn_fs_read(&place.env, path, SIZE_MAX, &bytes));
+    for (size_t i = 0; i < bytes.size; i += 1 + i / 64) {
+      bytes.data[i] ^= 0x10;
+      OK(rn_fs_write(&place.env, path, rn_strbuf_view(&bytes)));
+      rn_status_t status = load_run(&place.env, kinds[k], 1, &count, &sum);
+      if (!rn_ok(status))
+        cr_assert(rn_status_code(status) == RN_CODE_DATA_LOSS ||
+                      rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED,
+                  "%s", rn_status_message(status));
+      rn_status_free(status);
+      bytes.data[i] ^= 0x10;
+    }
+    for (size_t size = 1; size < bytes.size; size += 1 + size / 32) {
+      OK(rn_fs_write(&place.env, path, rn_str_n(bytes.data, size)));
+      rn_status_t status = load_run(&place.env, kinds[k], 1, &count, &sum);
+      cr_assert(rn_ok(status) ? count < whole : rn_status_code(status) == RN_CODE_DATA_LOSS);
+      rn_status_free(status);
+    }
+    rn_strbuf_clear(&bytes);
+    rn_memory_fs_destroy(place.fs);
+  }
 }
 
 // What is folded unfolds to the same, and does not grow much.

@@ -10,6 +10,7 @@ from runnel.data.dataset import (  # noqa: F401
 from runnel.data.experimental import from_variant, to_variant  # noqa: F401
 from runnel.data.optional import Optional
 from runnel.data.options import Options
+from runnel.ops import random_ops
 
 COMPRESSION_GZIP, COMPRESSION_SNAPPY, COMPRESSION_NONE = "GZIP", "SNAPPY", None
 
@@ -60,6 +61,28 @@ def _PrefetchDataset(input_dataset, buffer_size, slack_period=None, name=None): 
 def _ParallelMapDataset(input_dataset, map_func, num_parallel_calls, deterministic=None, **_):  # noqa: N802
     """Applies `map_func` to each element, several at a time."""
     return input_dataset.map(map_func, num_parallel_calls, deterministic)
+
+
+# experimental.ops.snapshot
+
+def legacy_snapshot(path, compression=None, reader_path_prefix=None, writer_path_prefix=None, shard_size_bytes=None,
+                    pending_snapshot_expiry_seconds=None, num_reader_threads=None, reader_buffer_size=None, num_writer_threads=None,
+                    writer_buffer_size=None, shuffle_on_read=None, shuffle_seed=None, mode=None, snapshot_name=None):
+    """Writes the elements to files during the first full pass, in the first version's format, and reads them from there afterwards."""
+    def given(value, otherwise):
+        return otherwise if value is None else value
+
+    def apply(dataset):
+        one, two = random_ops.get_seed(shuffle_seed)
+        return _unchanged(
+            raw_ops.SnapshotDataset, path=convert_to_tensor(path, dtypes.string, name="path"), compression=given(compression, ""),
+            reader_path_prefix=given(reader_path_prefix, ""), writer_path_prefix=given(writer_path_prefix, ""),
+            shard_size_bytes=given(shard_size_bytes, -1), pending_snapshot_expiry_seconds=given(pending_snapshot_expiry_seconds, -1),
+            num_reader_threads=given(num_reader_threads, -1), reader_buffer_size=given(reader_buffer_size, -1),
+            num_writer_threads=given(num_writer_threads, -1), writer_buffer_size=given(writer_buffer_size, -1),
+            shuffle_on_read=given(shuffle_on_read, False), seed=given(one, 0), seed2=given(two, 0), mode=given(mode, "auto"),
+            snapshot_name=given(snapshot_name, ""))(dataset)
+    return apply
 
 
 # experimental.ops.testing

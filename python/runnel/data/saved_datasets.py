@@ -75,9 +75,16 @@ class SavedMethods:
         return made
 
     def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
-        """Writes the elements to files during the first full pass, and reads them from there afterwards."""
+        """Writes the elements to files during the first full pass, and reads them from there afterwards.
+
+        `shard_func` maps an element to a shard. Without it, there are as many shards as this machine has processors.
+        """
+        if shard_func is None:
+            count = os.cpu_count()
+            numbered = self.enumerate().snapshot(path, compression, reader_func, lambda index, _: index % count)
+            return numbered.map(lambda _, element: element)
         reader, shard = _reading(reader_func, self.element_spec), self._sharding(shard_func)
-        if not structure.are_compatible(shard.element_spec, structure.TensorSpec([], dtypes.int64)):
+        if not any(structure.are_compatible(shard.element_spec, structure.TensorSpec([], t)) for t in (dtypes.int32, dtypes.int64)):
             raise TypeError("Invalid `shard_func`. `shard_func` must return `tf.int64` scalar tensor but its return type is %s." % (
                 shard.element_spec,))
         return self._like(raw_ops.SnapshotDatasetV2(
@@ -89,6 +96,6 @@ class SavedMethods:
 def _reading(reader_func, element_spec):
     """Returns the function from a dataset of shards to a dataset; by default it interleaves the shards."""
     from runnel.data.dataset import Dataset, DatasetSpec
-    read = reader_func or (lambda shards: shards.interleave(lambda shard: shard))
+    read = reader_func or (lambda shards: shards.interleave(lambda shard: shard, cycle_length=os.cpu_count(), num_parallel_calls=-1))
     return trace(lambda variant: read(Dataset(variant, DatasetSpec(element_spec)))._variant_tensor,
                  [(dtypes.variant, tensor_shape.TensorShape([]))], "Dataset_reader_func")

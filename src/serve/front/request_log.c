@@ -130,7 +130,7 @@ static rn_status_t open_file(rn_request_log_t* log, log_model_t* model) {
   strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts);
   int size = snprintf(path, sizeof path, "%.*s.%s.%d", RN_STR_ARGS(model->prefix), stamp, getpid());
   if (size >= (int)sizeof path) return rn_invalid_argument("the name of the file is too long");
-  const rn_record_writer_options_t options = {0};
+  const rn_sink_options_t options = {0};
   model->size = 0;
   return rn_record_writer_open(log->env, path, &options, &model->writer);
 }

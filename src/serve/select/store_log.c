@@ -178,7 +178,7 @@ static rn_status_t open_log(rn_store_log_t* store) {
   status = rn_status_join(status, file->vtable->close(file));
   if (rn_ok(status)) status = env->fs->sync_directory(env->fs_self, store->options.folder);
   RN_RETURN_IF_ERROR(status);
-  rn_record_writer_options_t options = {.appends = true};
+  rn_sink_options_t options = {.appends = true};
   RN_RETURN_IF_ERROR(rn_record_writer_open(env, path, &options, &store->log));
   store->log_base = store->log_size;
   return RN_OK;

@@ -69,16 +69,6 @@ const rn_variant_kind_t rn_variant_compressed = {"tensorflow.data.CompressedElem
                                                  to_proto, from_proto, NULL};
 
 // Compressing.
-static rn_status_t put_proto(const rn_tensor_t* tensor, rn_strbuf_t* out) {
-  rn_pb_TensorProto_t proto;
-  rn_arena_t arena;
-  rn_arena_init(&arena, rn_allocator_default());
-  rn_status_t status = rn_tensor_to_proto(tensor, RN_TENSOR_CONTENT, &arena, &proto);
-  if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, out);
-  rn_arena_clear(&arena);
-  return status;
-}
-
 // Appends the bytes of |tensor| to |data| and their sizes to |meta|.
 static rn_status_t put_component(const rn_tensor_t* tensor, rn_strbuf_t* data, rn_strbuf_t* meta) {
   rn_dtype_t dtype = tensor->dtype;
@@ -103,7 +93,7 @@ static rn_status_t put_component(const rn_tensor_t* tensor, rn_strbuf_t* data, r
     if (rn_dtype_is_plain(dtype))
       rn_strbuf_append(data, rn_str_n(tensor->data, rn_tensor_bytes(tensor)));
     else
-      RN_RETURN_IF_ERROR(put_proto(tensor, data));
+      RN_RETURN_IF_ERROR(rn_tensor_put_proto(tensor, RN_TENSOR_CONTENT, data));
     rn_pb_put_varint(meta, data->size - before);
   }
   rn_pb_end(meta, sizes);
@@ -209,23 +199,14 @@ static bool take_piece(rn_str_t* inout_sizes, rn_str_t* inout_data, rn_str_t* ou
   return true;
 }
 
-static rn_status_t take_proto(rn_str_t bytes, rn_allocator_t memory, rn_tensor_t* out) {
-  rn_arena_t arena;
-  rn_pb_TensorProto_t* proto = NULL;
-  rn_arena_init(&arena, rn_allocator_default());
-  rn_status_t status = RN_PB_DECODE(TensorProto, bytes, NULL, &arena, &proto);
-  if (rn_ok(status)) status = rn_tensor_from_proto(proto, (size_t)1 << 32, memory, out);
-  rn_arena_clear(&arena);
-  return status;
-}
-
 static rn_status_t take_component(compress_meta_t* meta, rn_str_t* inout_data,
                                   rn_allocator_t memory, rn_tensor_t* out) {
   rn_shape_t shape = {meta->rank, meta->dims};
   rn_str_t piece;
   if (!rn_dtype_is_plain(meta->dtype) && meta->dtype != RN_STRING)
-    return take_piece(&meta->sizes, inout_data, &piece) ? take_proto(piece, memory, out)
-                                                        : damaged();
+    return take_piece(&meta->sizes, inout_data, &piece)
+               ? rn_tensor_take_proto(piece, (size_t)1 << 32, memory, out)
+               : damaged();
   // Each string takes at least one byte of sizes, and plain elements as many as they have.
   rn_tensor_t probe = {0};
   RN_RETURN_IF_ERROR(rn_tensor_init(&probe, meta->dtype, shape));

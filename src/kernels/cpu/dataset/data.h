@@ -314,7 +314,8 @@ RN_MUST_USE rn_status_t rn_data_make_scalar(rn_allocator_t memory, rn_dtype_t dt
                                             rn_tensor_t* out);
 
 // A hash that is equal for datasets with the same ops, attributes, constants and function bodies,
-// and almost never equal otherwise. Input files count by name; resources do not count.
+// and almost never equal otherwise. Input files count by name; resources and
+// the seeds of shuffles do not count.
 RN_MUST_USE rn_status_t rn_data_digest(rn_dataset_t* dataset, uint64_t* out);
 
 // Saved iterator state: numbers, strings and tensors, read in the order they were written. state.c

@@ -38,6 +38,14 @@ static rn_status_t of_input(dataset_digest_t* digest, const rn_dataset_t* datase
   return of_attr(dataset, &value, out);
 }
 
+// Whether input |i| is a seed of a shuffle, which does not count: programs that set none draw new
+// ones.
+static bool is_seed(const rn_dataset_t* dataset, int32_t i) {
+  if (dataset->kind != &rn_data_kind_shuffle) return false;
+  rn_str_t name = rn_str(dataset->node->op->inputs[i].name);
+  return rn_str_is(name, "seed") || rn_str_is(name, "seed2") || rn_str_is(name, "seed_generator");
+}
+
 static rn_status_t of_dataset(dataset_digest_t* digest, const rn_dataset_t* dataset, int depth,
                               uint64_t* out) {
   const rn_data_node_t* node = dataset->node;
@@ -55,6 +63,7 @@ static rn_status_t of_dataset(dataset_digest_t* digest, const rn_dataset_t* data
     hash = mix(hash, value);
   }
   for (int32_t i = 0; i < node->input_count; ++i) {
+    if (is_seed(dataset, i)) continue;
     RN_RETURN_IF_ERROR(of_input(digest, dataset, &dataset->inputs[i], depth + 1, &value));
     hash = mix(hash, value);
   }

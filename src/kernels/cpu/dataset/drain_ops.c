@@ -33,7 +33,7 @@ static rn_status_t text_of(const rn_kernel_ctx_t* ctx, int i, const char* name, 
 
 static rn_status_t open_writer(rn_kernel_ctx_t* ctx, rn_record_writer_t** out) {
   rn_str_t name, compression;
-  rn_record_writer_options_t options = {.compression = RN_COMPRESSION_NONE};
+  rn_sink_options_t options = {.compression = RN_COMPRESSION_NONE};
   RN_RETURN_IF_ERROR(text_of(ctx, 1, "filename", &name));
   RN_RETURN_IF_ERROR(text_of(ctx, 2, "compression_type", &compression));
   // As in stock, an unknown name means no compression.

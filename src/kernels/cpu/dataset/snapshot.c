@@ -214,9 +214,10 @@ static rn_status_t write_row(kept_iterator_t* own, const rn_tensor_t* row) {
   if (kept->shard_func.instance) {
     const rn_tensor_t* result = &own->sharding.results[0];
     if (!rn_ok(own->sharding.status)) return own->sharding.status;
-    bool fits = kept->shard_func.instance->result_count == 1 && result->dtype == RN_INT64 &&
-                result->count == 1;
-    if (fits) shard = *RN_DATA(result, const int64_t);
+    bool is_wide = result->dtype == RN_INT64;
+    bool fits = kept->shard_func.instance->result_count == 1 && result->count == 1 &&
+                (is_wide || result->dtype == RN_INT32);
+    if (fits) shard = is_wide ? *RN_DATA(result, const int64_t) : *RN_DATA(result, const int32_t);
     rn_data_call_clear(&own->sharding, &kept->shard_func);
     if (!fits) return rn_invalid_argument("`shard_func` must return a scalar int64.");
   }

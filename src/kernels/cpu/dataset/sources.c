@@ -359,6 +359,11 @@ static rn_status_t list_open(rn_dataset_t* dataset) {
     return rn_invalid_argument(
         "The number of tensors, %d, is not a multiple of the number of components, %d", count,
         width);
+  for (int32_t i = 0; i < count; ++i)
+    if (dataset->inputs[i].dtype != dataset->types[i % width])
+      return rn_invalid_argument("Tensor %d is of type %s, but component %d is of type %s", i,
+                                 rn_dtype_name(dataset->inputs[i].dtype), i % width,
+                                 rn_dtype_name(dataset->types[i % width]));
   return RN_OK;
 }
 

@@ -6,7 +6,8 @@
 // there; 'I' an iterator: the name of its op as a text, then its own fields; 'R' a tensor that is a
 // dataset of rows in memory: their number, the number of components, then type and shape of each (a
 // tensor of them), then the rows; 'S' one that is a shard of a snapshot: the same of components,
-// its path, its compression. Everything read is checked, since states come from files.
+// its path, compression, version and first element. Everything read is checked, since states come
+// from files.
 #include "kernels/cpu/dataset/shard.h"
 #include "kernels/cpu/dataset/window.h"
 #include "tensor/tensor_proto.h"
@@ -34,16 +35,11 @@ static void put_bytes(rn_data_writer_t* writer, char sort, rn_str_t bytes) {
 void rn_data_put_text(rn_data_writer_t* writer, rn_str_t text) { put_bytes(writer, 't', text); }
 
 static rn_status_t put_tensor(rn_data_writer_t* writer, const rn_tensor_t* tensor) {
-  rn_arena_t arena;
-  rn_arena_init(&arena, writer->bytes.allocator);
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, writer->bytes.allocator);
-  rn_pb_TensorProto_t proto;
-  rn_status_t status = rn_tensor_to_proto(tensor, RN_TENSOR_CONTENT, &arena, &proto);
-  if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, &bytes);
+  rn_status_t status = rn_tensor_put_proto(tensor, RN_TENSOR_CONTENT, &bytes);
   if (rn_ok(status)) put_bytes(writer, 'T', rn_strbuf_view(&bytes));
   rn_strbuf_clear(&bytes);
-  rn_arena_clear(&arena);
   return status;
 }
 
@@ -133,13 +129,7 @@ rn_status_t rn_data_take_text(rn_data_reader_t* reader, rn_str_t* out) {
 static rn_status_t take_tensor(rn_data_reader_t* reader, rn_tensor_t* out) {
   rn_str_t bytes;
   if (!take_bytes(reader, &bytes)) return rn_data_bad_state();
-  rn_arena_t arena;
-  rn_arena_init(&arena, reader->memory);
-  rn_pb_TensorProto_t* proto = NULL;
-  rn_status_t status = RN_PB_DECODE(TensorProto, bytes, NULL, &arena, &proto);
-  if (rn_ok(status)) status = rn_tensor_from_proto(proto, MAX_STATE_TENSOR, reader->memory, out);
-  rn_arena_clear(&arena);
-  return status;
+  return rn_tensor_take_proto(bytes, MAX_STATE_TENSOR, reader->memory, out);
 }
 
 rn_status_t rn_data_take_row(rn_data_reader_t* reader, const rn_dtype_t* types, int32_t count,

@@ -35,7 +35,7 @@ static rn_status_t write_unit(const rn_kernel_init_t* init, const char* folder) 
 }
 
 static rn_status_t open_files(const rn_kernel_init_t* init, dump_state_t* dump, rn_arena_t* arena) {
-  const rn_record_writer_options_t options = {.compression = RN_COMPRESSION_ZLIB};
+  const rn_sink_options_t options = {.compression = RN_COMPRESSION_ZLIB};
   rn_str_t folder, path, name = rn_init_string(init, "file_name");
   RN_RETURN_IF_ERROR(rn_arena_str(arena, rn_init_string(init, "log_dir_path"), &folder));
   RN_RETURN_IF_ERROR(rn_arena_printf(arena, &path, "%s/%.*s", folder.data, RN_STR_ARGS(name)));

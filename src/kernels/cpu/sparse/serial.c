@@ -7,23 +7,17 @@
 #include "tensor/tensor_proto.h"
 #include "tensor/tstring.h"
 #include "wire/decode.h"
-#include "wire/encode.h"
 
 // Total bytes of all tensors of one call, because a message of a few bytes can request any number.
 #define MAX_BYTES ((size_t)1 << 32)
 
 static rn_status_t put_text(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_tstring_t* out) {
-  rn_pb_TensorProto_t proto;
-  rn_arena_t arena;
   rn_strbuf_t buf;
-  rn_arena_init(&arena, ctx->kernel->allocator);
   rn_strbuf_init(&buf, ctx->kernel->allocator);
-  rn_status_t status = rn_tensor_to_proto(tensor, RN_TENSOR_CONTENT, &arena, &proto);
-  if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, &buf);
+  rn_status_t status = rn_tensor_put_proto(tensor, RN_TENSOR_CONTENT, &buf);
   rn_str_t text = rn_strbuf_view(&buf);
   if (rn_ok(status) && !rn_tstring_assign(out, text.data, text.size)) status = rn_out_of_memory();
   rn_strbuf_clear(&buf);
-  rn_arena_clear(&arena);
   return status;
 }
 
