@@ -135,6 +135,14 @@ function(rn_cc_library)
   target_link_options(tensorflow_protos PRIVATE "LINKER:--no-as-needed")
   target_link_libraries(tensorflow_protos PRIVATE ${RN_CC_LINK})
   set_target_properties(tensorflow_protos PROPERTIES VERSION 2.21.0 SOVERSION 2)
+  # Most of the time of such a file goes into protobuf's headers, so several are compiled as one. Two static names are in every file; the
+  # header that has members of these names comes first.
+  set(renamed "#include <google/protobuf/generated_message_reflection.h>\n#define RN_PASTE_(a, b) a##b\n#define RN_PASTE(a, b) RN_PASTE_(a, b)\n")
+  foreach(name schemas file_default_instances)
+    string(APPEND renamed "#undef ${name}\n#define ${name} RN_PASTE(${name}_, RN_UNITY_FILE)\n")
+  endforeach()
+  set_target_properties(tensorflow_protos PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12 UNITY_BUILD_UNIQUE_ID RN_UNITY_FILE
+                        UNITY_BUILD_CODE_BEFORE_INCLUDE "${renamed}")
   add_custom_target(rn_cc_headers DEPENDS ${headers})
   # The target that C++ programs of this tree link.
   add_library(tensorflow_cc INTERFACE)

@@ -51,9 +51,9 @@ function(rn_cuda_part target)
   endif()
 endfunction()
 
-# What nvcc makes of a .cu file: code for sm_80 and sm_90, and PTX for what comes after.
-set(RN_NVCC_FLAGS -std=c++17 -O3 -fatbin -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
-    -gencode arch=compute_90,code=compute_90)
+# What nvcc makes of a .cu file: code for sm_80 and sm_90, and PTX for what comes after. No kernel asks for the architecture, so the front
+# end, which takes longer than the assembler, runs once.
+set(RN_NVCC_FLAGS -std=c++17 -O3 -fatbin -gencode "arch=compute_80,code=[sm_80,sm_90,compute_80]")
 
 # Sets RN_CUDA_PROBLEM (cached) to why the CUDA part is not built, "" if it is, and RN_NVCC_COMPRESS to the options that make images
 # small. The compiler is tried once: one that is too old, or finds no host compiler, must not stop the rest of the build.
