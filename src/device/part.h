@@ -85,6 +85,19 @@ enum {
   RN_LOOP_REPEATS = 0x1000,  // broadcasts its first input to the shape of its result
 };
 
+// Memory of a card that another process of this machine shares.
+typedef struct rn_peer_memory_t rn_peer_memory_t;
+#define RN_PEER_HANDLE 64  // bytes of the handle that stands for it, a cudaIpcMemHandle_t
+typedef struct rn_peer_memory_ops_t {
+  // |card| is the driver's number. INVALID_ARGUMENT if there is no such card, or |handle|, of
+  // RN_PEER_HANDLE bytes, is not one for |size| bytes; NOT_FOUND if this machine has no cards.
+  rn_status_t (*open)(int64_t card, const char* handle, size_t size, rn_peer_memory_t** out);
+  // Copies |size| bytes at |offset|, within those that were opened, to |host| or from there.
+  rn_status_t (*copy)(rn_peer_memory_t* memory, size_t offset, void* host, size_t size,
+                      bool to_host);
+  void (*close)(rn_peer_memory_t* memory);  // NULL is fine
+} rn_peer_memory_ops_t;
+
 typedef struct rn_device_part_t {
   const char* version;
   uint32_t sizes[6];                         // see RN_PART_SIZES
@@ -103,6 +116,7 @@ typedef struct rn_device_part_t {
   // Host memory that devices of this type copy from and to fastest; |fn| is NULL if no session uses
   // one now. It works until the last block is freed.
   rn_allocator_t (*transfer_memory)(void);
+  const rn_peer_memory_ops_t* peers;
   const struct rn_comm_library_t* comms;  // device/comm.h
 } rn_device_part_t;
 

@@ -3,6 +3,9 @@
 #include <stdatomic.h>
 
 #include "../serve/util.h"
+#include "device/cuda/driver_api.h"
+#include "emulated_driver.h"
+#include "serve/front/shared_memory.h"
 #include "serve/model/gpus.h"
 #include "serve/model/loader.h"
 #include "serve/model/version.h"
@@ -209,4 +212,89 @@ Test(gpu_serve, refuses_other_cards, .timeout = 120) {
   for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i)
     FAILS_WITH(cards_of(lists[i], 1, cards), INVALID_ARGUMENT, "NAME=GPU");
   FAILS_WITH(cards_of("half=5", 1, cards), INVALID_ARGUMENT, "visible_device_list");
+}
+
+// Memory on a card that a client would share; the emulated driver opens handles of its own process.
+#define SHARED 5000
+
+#define FIND(library, name)                                \
+  __typeof__(name)* find_##name = dlsym((library), #name); \
+  cr_assert_not_null(find_##name)
+CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address);
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t size);
+CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuInit(unsigned flags);
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
+CUresult cuCtxSetCurrent(CUcontext context);
+
+Test(gpu_serve, shared_memory_on_cards, .timeout = 120) {
+  find_emulator();
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  cr_assert_not_null(driver, "%s", dlerror());
+  FIND(driver, cuInit);
+  FIND(driver, cuDevicePrimaryCtxRetain);
+  FIND(driver, cuCtxSetCurrent);
+  FIND(driver, cuMemAlloc_v2);
+  FIND(driver, cuMemFree_v2);
+  FIND(driver, cuIpcGetMemHandle);
+  CUcontext context;
+  CUdeviceptr address;
+  CUipcMemHandle bytes;
+  cr_assert_eq(find_cuInit(0), 0);
+  cr_assert_eq(find_cuDevicePrimaryCtxRetain(&context, 0), 0);
+  cr_assert_eq(find_cuCtxSetCurrent(context), 0);
+  cr_assert_eq(find_cuMemAlloc_v2(&address, SHARED), 0);
+  cr_assert_eq(find_cuIpcGetMemHandle(&bytes, address), 0);
+  rn_str_t handle = rn_str_n(bytes.reserved, sizeof bytes.reserved), name = RN_STR("r");
+  char other[RN_PEER_HANDLE] = "not a handle", text[SHARED], found[SHARED];
+  for (int i = 0; i < SHARED; ++i) text[i] = (char)(i * 7);
+
+  rn_shared_memory_t* regions = NULL;
+  OK(rn_shared_memory_create(rn_allocator_default(), &regions));
+  FAILS_WITH(rn_shared_memory_add_cuda(regions, name, handle, 1, SHARED), INVALID_ARGUMENT,
+             "no GPU 1");
+  FAILS_WITH(rn_shared_memory_add_cuda(regions, name, handle, -1, SHARED), INVALID_ARGUMENT,
+             "no GPU -1");
+  FAILS_WITH(rn_shared_memory_add_cuda(regions, name, handle, 0, SHARED + 1), INVALID_ARGUMENT,
+             "has 5000 bytes, not 5001");
+  FAILS_WITH(rn_shared_memory_add_cuda(regions, name, handle, 0, 0), INVALID_ARGUMENT, "a size");
+  FAILS_WITH(rn_shared_memory_add_cuda(regions, name, rn_str_n(other, sizeof other), 0, 10),
+             INVALID_ARGUMENT, "does not open the handle");
+  FAILS_WITH(rn_shared_memory_add_cuda(regions, name, RN_STR("short"), 0, 10), INVALID_ARGUMENT,
+             "64 bytes, not 5");
+  OK(rn_shared_memory_add_cuda(regions, name, handle, 0, SHARED));
+  FAILS(rn_shared_memory_add_cuda(regions, name, handle, 0, SHARED), ALREADY_EXISTS);
+
+  OK(rn_shared_memory_write(regions, name, 0, rn_str_n(text, SHARED)));
+  OK(rn_shared_memory_write(regions, name, 100, RN_STR("in between")));
+  memcpy(text + 100, "in between", 10);
+  rn_buffer_t* buffer = NULL;
+  for (int at = 0; at < SHARED; at += 1250) {
+    OK(rn_shared_memory_read(regions, name, (uint64_t)at, 1250, &buffer));
+    memcpy(found + at, buffer->data, 1250);
+    rn_buffer_release(buffer);
+  }
+  cr_assert_eq(memcmp(found, text, SHARED), 0);
+  FAILS(rn_shared_memory_read(regions, name, 1, SHARED, &buffer), INVALID_ARGUMENT);
+  FAILS(rn_shared_memory_read(regions, name, UINT64_MAX, 2, &buffer), INVALID_ARGUMENT);
+  FAILS(rn_shared_memory_write(regions, name, SHARED, RN_STR("x")), INVALID_ARGUMENT);
+
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_allocator_default());
+  rn_region_info_t* list = NULL;
+  size_t count = 0;
+  OK(rn_shared_memory_list(regions, RN_REGION_CUDA, RN_STR(""), &arena, &list, &count));
+  cr_assert_eq(count, 1);
+  cr_assert(rn_str_is(list->name, "r") && list->size == SHARED && list->card == 0);
+  OK(rn_shared_memory_list(regions, RN_REGION_SYSTEM, RN_STR(""), &arena, &list, &count));
+  cr_assert_eq(count, 0);
+  rn_shared_memory_remove(regions, RN_REGION_SYSTEM, name);  // is of the other kind
+  OK(rn_shared_memory_read(regions, name, 0, 1, &buffer));
+  rn_buffer_release(buffer);
+  rn_shared_memory_remove(regions, RN_REGION_CUDA, RN_STR(""));
+  FAILS(rn_shared_memory_read(regions, name, 0, 1, &buffer), NOT_FOUND);
+  rn_arena_clear(&arena);
+  rn_shared_memory_destroy(regions);
+  cr_assert_eq(find_cuCtxSetCurrent(context), 0);
+  cr_assert_eq(find_cuMemFree_v2(address), 0);
 }

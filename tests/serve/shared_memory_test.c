@@ -50,8 +50,8 @@ Test(shared_memory, reads_and_writes_within_a_region) {
   FAILS(rn_shared_memory_read(regions, RN_STR("in"), UINT64_MAX, 3, &buffer), INVALID_ARGUMENT);
   FAILS(rn_shared_memory_write(regions, RN_STR("in"), 49, RN_STR("ab")), INVALID_ARGUMENT);
   FAILS(rn_shared_memory_read(regions, RN_STR("out"), 0, 3, &buffer), NOT_FOUND);
-  rn_shared_memory_remove(regions, RN_STR("in"));
-  rn_shared_memory_remove(regions, RN_STR("in"));
+  rn_shared_memory_remove(regions, RN_REGION_SYSTEM, RN_STR("in"));
+  rn_shared_memory_remove(regions, RN_REGION_SYSTEM, RN_STR("in"));
   FAILS(rn_shared_memory_read(regions, RN_STR("in"), 0, 3, &buffer), NOT_FOUND);
   rn_shared_memory_destroy(regions);
   object_close(&object);
@@ -110,14 +110,15 @@ Test(shared_memory, lists_regions_up_to_a_limit) {
   cr_assert_leq(added, RN_SHARED_MEMORY_MAX_REGIONS);
   rn_region_info_t* list = NULL;
   size_t count = 0;
-  OK(rn_shared_memory_list(regions, RN_STR(""), &arena, &list, &count));
+  OK(rn_shared_memory_list(regions, RN_REGION_SYSTEM, RN_STR(""), &arena, &list, &count));
   cr_assert_eq(count, (size_t)added);
-  OK(rn_shared_memory_list(regions, RN_STR("7"), &arena, &list, &count));
+  OK(rn_shared_memory_list(regions, RN_REGION_SYSTEM, RN_STR("7"), &arena, &list, &count));
   cr_assert_eq(count, 1);
   cr_assert(rn_str_is(list->key, object.key) && list->offset == 1 && list->size == 9);
-  FAILS(rn_shared_memory_list(regions, RN_STR("x"), &arena, &list, &count), NOT_FOUND);
-  rn_shared_memory_remove(regions, RN_STR(""));
-  OK(rn_shared_memory_list(regions, RN_STR(""), &arena, &list, &count));
+  FAILS(rn_shared_memory_list(regions, RN_REGION_SYSTEM, RN_STR("x"), &arena, &list, &count),
+        NOT_FOUND);
+  rn_shared_memory_remove(regions, RN_REGION_SYSTEM, RN_STR(""));
+  OK(rn_shared_memory_list(regions, RN_REGION_SYSTEM, RN_STR(""), &arena, &list, &count));
   cr_assert_eq(count, 0);
   rn_arena_clear(&arena);
   rn_shared_memory_destroy(regions);

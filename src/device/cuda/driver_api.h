@@ -23,6 +23,9 @@ typedef struct CUgraphNode_st* CUgraphNode;
 typedef struct CUuuid {
   char bytes[16];
 } CUuuid;
+typedef struct CUipcMemHandle {
+  char reserved[64];
+} CUipcMemHandle;
 
 enum {
   CUDA_SUCCESS = 0,
@@ -52,6 +55,7 @@ enum {
 
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
 
+  CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
   CU_STREAM_NON_BLOCKING = 1,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
   CU_STREAM_CAPTURE_MODE_RELAXED = 2,
@@ -90,6 +94,10 @@ enum {
   X(CUresult, cuMemGetInfo_v2, (size_t * free, size_t * total))                                  \
   X(CUresult, cuMemAlloc_v2, (CUdeviceptr * address, size_t size))                               \
   X(CUresult, cuMemFree_v2, (CUdeviceptr address))                                               \
+  X(CUresult, cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * size, CUdeviceptr address)) \
+  X(CUresult, cuIpcOpenMemHandle_v2,                                                             \
+    (CUdeviceptr * address, CUipcMemHandle handle, unsigned flags))                              \
+  X(CUresult, cuIpcCloseMemHandle, (CUdeviceptr address))                                        \
   X(CUresult, cuMemHostAlloc, (void** address, size_t size, unsigned flags))                     \
   X(CUresult, cuMemFreeHost, (void* address))                                                    \
   X(CUresult, cuPointerGetAttribute, (void* value, int attribute, CUdeviceptr address))          \

@@ -1,5 +1,6 @@
 // What the CUDA part exports: see device/part.h.
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/peer.h"
 #include "kernels/cuda/jit/program.h"
 #include "kernels/cuda/libs/nccl.h"
 #include "runnel/version.h"
@@ -83,6 +84,7 @@ static const rn_device_part_t part = {.version = RN_VERSION_STRING,
                                       .create_devices = rn_cuda_create_devices,
                                       .report = rn_cuda_report,
                                       .transfer_memory = rn_cuda_transfer_memory,
+                                      .peers = &rn_cuda_peers,
                                       .comms = &rn_nccl_library};
 
 __attribute__((visibility("default"))) const rn_device_part_t* rn_device_part(void);

@@ -3,6 +3,7 @@
 
 #include <runnel/version.h>
 
+#include "device/part.h"
 #include "serve/front/oip.h"
 #include "serve/front/oip_app.h"
 #include "serve/model/labels.h"
@@ -11,9 +12,9 @@
 #define MAX_ROWS 65536
 
 static const char* const extensions[] = {
-    "binary_tensor_data",   "classification", "logging",         "model_configuration",
-    "model_repository",     "parameters",     "schedule_policy", "statistics",
-    "system_shared_memory", "trace"};
+    "binary_tensor_data",   "classification", "logging",           "model_configuration",
+    "model_repository",     "parameters",     "schedule_policy",   "statistics",
+    "system_shared_memory", "trace",          "cuda_shared_memory"};  // where a model uses a GPU
 
 bool rn_oip_is_ready(const rn_front_t* front) { return front->is_ready && !front->is_draining; }
 
@@ -30,7 +31,7 @@ rn_status_t rn_oip_server_metadata(rn_arena_t* arena,
                                    rn_pb_inference_ServerMetadataResponse_t* out) {
   *out = (rn_pb_inference_ServerMetadataResponse_t){.name = RN_STR("runnel"),
                                                     .version = RN_STR(RN_VERSION_STRING)};
-  size_t count = sizeof extensions / sizeof *extensions;
+  size_t count = sizeof extensions / sizeof *extensions - !rn_cuda_part_is_open();
   RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->extensions, count));
   for (size_t i = 0; i < count; ++i) out->extensions.items[i] = rn_str(extensions[i]);
   return RN_OK;

@@ -51,7 +51,7 @@ RN_MUST_USE rn_status_t rn_oip_unload(rn_front_t* front, rn_str_t name);
 RN_MUST_USE rn_status_t rn_oip_shared_memory(const rn_front_t* front, bool is_local);
 RN_MUST_USE rn_status_t rn_oip_regions(rn_front_t* front, rn_str_t name, rn_arena_t* arena,
                                        rn_pb_inference_SystemSharedMemoryStatusResponse_t* out);
-// The error of a request to register CUDA memory.
-RN_MUST_USE rn_status_t rn_oip_no_cuda(rn_str_t name);
+RN_MUST_USE rn_status_t rn_oip_cuda_regions(rn_front_t* front, rn_str_t name, rn_arena_t* arena,
+                                            rn_pb_inference_CudaSharedMemoryStatusResponse_t* out);
 
 #endif  // RUNNEL_SERVE_FRONT_OIP_INFO_H_

@@ -109,7 +109,8 @@ rn_status_t rn_oip_regions(rn_front_t* front, rn_str_t name, rn_arena_t* arena,
                            rn_pb_inference_SystemSharedMemoryStatusResponse_t* out) {
   rn_region_info_t* regions = NULL;
   size_t count = 0;
-  RN_RETURN_IF_ERROR(rn_shared_memory_list(front->shared_memory, name, arena, &regions, &count));
+  RN_RETURN_IF_ERROR(
+      rn_shared_memory_list(front->shared_memory, RN_REGION_SYSTEM, name, arena, &regions, &count));
   RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->regions, count));
   for (size_t i = 0; i < count; ++i) {
     rn_pb_inference_SystemSharedMemoryStatusResponse_RegionStatus_t* status = NULL;
@@ -125,8 +126,22 @@ rn_status_t rn_oip_regions(rn_front_t* front, rn_str_t name, rn_arena_t* arena,
   return RN_OK;
 }
 
-rn_status_t rn_oip_no_cuda(rn_str_t name) {
-  return rn_unimplemented(
-      "failed to register CUDA shared memory region: '%.*s', GPUs not supported",
-      RN_STR_ARGS(name));
+rn_status_t rn_oip_cuda_regions(rn_front_t* front, rn_str_t name, rn_arena_t* arena,
+                                rn_pb_inference_CudaSharedMemoryStatusResponse_t* out) {
+  rn_region_info_t* regions = NULL;
+  size_t count = 0;
+  RN_RETURN_IF_ERROR(
+      rn_shared_memory_list(front->shared_memory, RN_REGION_CUDA, name, arena, &regions, &count));
+  RN_RETURN_IF_ERROR(RN_OIP_LIST(arena, &out->regions, count));
+  for (size_t i = 0; i < count; ++i) {
+    rn_pb_inference_CudaSharedMemoryStatusResponse_RegionStatus_t* status = NULL;
+    RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &status));
+    *status = (rn_pb_inference_CudaSharedMemoryStatusResponse_RegionStatus_t){
+        .name = regions[i].name,
+        .device_id = (uint64_t)regions[i].card,
+        .byte_size = regions[i].size};
+    out->regions.items[i].key = regions[i].name;
+    out->regions.items[i].value = status;
+  }
+  return RN_OK;
 }

@@ -202,7 +202,7 @@ static rn_status_t region_register(oip_rest_t* rest) {
 
 static rn_status_t region_unregister(oip_rest_t* rest) {
   RN_RETURN_IF_ERROR(rn_oip_shared_memory(rest->front, rest->request->is_local));
-  rn_shared_memory_remove(rest->front->shared_memory, rest->name);
+  rn_shared_memory_remove(rest->front->shared_memory, RN_REGION_SYSTEM, rest->name);
   return RN_OK;
 }
 
@@ -220,15 +220,43 @@ static rn_status_t region_status(oip_rest_t* rest) {
   return RN_OK;
 }
 
-static rn_status_t cuda_register(oip_rest_t* rest) { return rn_oip_no_cuda(rest->name); }
-static rn_status_t cuda_status(oip_rest_t* rest) {
-  rn_strbuf_append(&rest->out, RN_STR("[]"));
+static rn_status_t read_handle(void* arg, rn_str_t key, rn_json_reader_t* json) {
+  rn_pb_inference_CudaSharedMemoryRegisterRequest_t* region = arg;
+  if (rn_str_is(key, "raw_handle")) return rn_json_bytes(json, &region->raw_handle);
+  if (rn_str_is(key, "device_id")) return rn_json_int(json, &region->device_id);
+  if (!rn_str_is(key, "byte_size")) return rn_json_skip(json);
+  int64_t size = 0;
+  RN_RETURN_IF_ERROR(rn_json_int(json, &size));
+  if (size < 0) return rn_invalid_argument("'byte_size' must not be negative");
+  region->byte_size = (uint64_t)size;
   return RN_OK;
 }
-// No CUDA memory can be registered, so there is nothing to remove; Triton's clients call this
-// first.
+
+static rn_status_t cuda_register(oip_rest_t* rest) {
+  rn_pb_inference_CudaSharedMemoryRegisterRequest_t region = {0};
+  RN_RETURN_IF_ERROR(rn_oip_shared_memory(rest->front, rest->request->is_local));
+  RN_RETURN_IF_ERROR(read_body(rest, &region, read_handle));
+  return rn_shared_memory_add_cuda(rest->front->shared_memory, rest->name, region.raw_handle,
+                                   region.device_id, region.byte_size);
+}
+
 static rn_status_t cuda_unregister(oip_rest_t* rest) {
-  (void)rest;
+  RN_RETURN_IF_ERROR(rn_oip_shared_memory(rest->front, rest->request->is_local));
+  rn_shared_memory_remove(rest->front->shared_memory, RN_REGION_CUDA, rest->name);
+  return RN_OK;
+}
+
+static rn_status_t cuda_status(oip_rest_t* rest) {
+  rn_pb_inference_CudaSharedMemoryStatusResponse_t response = {0};
+  RN_RETURN_IF_ERROR(rn_oip_shared_memory(rest->front, rest->request->is_local));
+  RN_RETURN_IF_ERROR(rn_oip_cuda_regions(rest->front, rest->name, &rest->arena, &response));
+  rn_strbuf_append(&rest->out, RN_STR("["));
+  for (uint32_t i = 0; i < response.regions.count; ++i) {
+    if (i) rn_strbuf_append(&rest->out, RN_STR(","));
+    RN_RETURN_IF_ERROR(
+        PRINT(rest, CudaSharedMemoryStatusResponse_RegionStatus, response.regions.items[i].value));
+  }
+  rn_strbuf_append(&rest->out, RN_STR("]"));
   return RN_OK;
 }
 

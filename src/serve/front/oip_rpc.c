@@ -93,21 +93,32 @@ static rn_status_t shared_memory_register(oip_call_t* call) {
 
 static rn_status_t shared_memory_unregister(oip_call_t* call) {
   RN_RETURN_IF_ERROR(rn_oip_shared_memory(call->front, call->in->is_local));
-  rn_shared_memory_remove(call->front->shared_memory,
+  rn_shared_memory_remove(call->front->shared_memory, RN_REGION_SYSTEM,
                           REQUEST(call, SystemSharedMemoryUnregisterRequest)->name);
   return RN_OK;
 }
 
-// No CUDA memory can be registered, so there is none to list or remove; Triton's clients call these
-// first.
-static rn_status_t cuda_nothing(oip_call_t* call) {
-  (void)call;
-  return RN_OK;
+static rn_status_t cuda_status(oip_call_t* call) {
+  rn_pb_inference_CudaSharedMemoryStatusResponse_t response = {0};
+  RN_RETURN_IF_ERROR(rn_oip_shared_memory(call->front, call->in->is_local));
+  RN_RETURN_IF_ERROR(rn_oip_cuda_regions(
+      call->front, REQUEST(call, CudaSharedMemoryStatusRequest)->name, &call->arena, &response));
+  return RESPOND(call, CudaSharedMemoryStatusResponse, &response);
 }
 
-// The name is field 1 of every request about a region.
 static rn_status_t cuda_register(oip_call_t* call) {
-  return rn_oip_no_cuda(REQUEST(call, SystemSharedMemoryStatusRequest)->name);
+  const rn_pb_inference_CudaSharedMemoryRegisterRequest_t* request =
+      REQUEST(call, CudaSharedMemoryRegisterRequest);
+  RN_RETURN_IF_ERROR(rn_oip_shared_memory(call->front, call->in->is_local));
+  return rn_shared_memory_add_cuda(call->front->shared_memory, request->name, request->raw_handle,
+                                   request->device_id, request->byte_size);
+}
+
+static rn_status_t cuda_unregister(oip_call_t* call) {
+  RN_RETURN_IF_ERROR(rn_oip_shared_memory(call->front, call->in->is_local));
+  rn_shared_memory_remove(call->front->shared_memory, RN_REGION_CUDA,
+                          REQUEST(call, CudaSharedMemoryUnregisterRequest)->name);
+  return RN_OK;
 }
 
 static rn_status_t log_settings(oip_call_t* call) {
@@ -175,8 +186,9 @@ ANSWER(log_settings, DESC(LogSettingsRequest))
 ANSWER(log_settings_read, DESC(LogSettingsRequest))
 ANSWER(trace_setting, DESC(TraceSettingRequest))
 ANSWER(trace_setting_read, DESC(TraceSettingRequest))
-ANSWER(cuda_nothing, NULL)
-ANSWER(cuda_register, DESC(SystemSharedMemoryStatusRequest))
+ANSWER(cuda_status, DESC(CudaSharedMemoryStatusRequest))
+ANSWER(cuda_register, DESC(CudaSharedMemoryRegisterRequest))
+ANSWER(cuda_unregister, DESC(CudaSharedMemoryUnregisterRequest))
 
 // Calls that block.
 
@@ -247,9 +259,9 @@ bool rn_oip_rpc_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role) {
       {"SystemSharedMemoryStatus", RN_ROLE_ADMIN, on_shared_memory_status},
       {"SystemSharedMemoryRegister", RN_ROLE_ADMIN, on_shared_memory_register},
       {"SystemSharedMemoryUnregister", RN_ROLE_ADMIN, on_shared_memory_unregister},
-      {"CudaSharedMemoryStatus", RN_ROLE_ADMIN, on_cuda_nothing},
+      {"CudaSharedMemoryStatus", RN_ROLE_ADMIN, on_cuda_status},
       {"CudaSharedMemoryRegister", RN_ROLE_ADMIN, on_cuda_register},
-      {"CudaSharedMemoryUnregister", RN_ROLE_ADMIN, on_cuda_nothing},
+      {"CudaSharedMemoryUnregister", RN_ROLE_ADMIN, on_cuda_unregister},
   };
   return route_settings(front, call, role) ||
          rn_rpc_dispatch(front, call, role, SERVICE, methods, sizeof methods / sizeof *methods);

@@ -208,6 +208,70 @@ CUresult cuMemFreeHost(void* address) {
   return CUDA_SUCCESS;
 }
 
+static emu_allocation_t* find_locked(CUdeviceptr address) {
+  for (int i = 0; i < emu.device_count; ++i)
+    for (emu_allocation_t* a = emu.devices[i].allocations; a; a = a->next)
+      if (is_within((const char*)(uintptr_t)address, 1, a->address, a->size)) return a;
+  return NULL;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+  EMU_CALL(cuMemGetAddressRange_v2);
+  emu_lock();
+  const emu_allocation_t* found = find_locked(address);
+  if (found) {
+    *base = (CUdeviceptr)(uintptr_t)found->address;
+    *size = found->size;
+  }
+  emu_unlock();
+  return found ? CUDA_SUCCESS : EMU_INVALID_VALUE;
+}
+
+// Handles work within the process, which CUDA's do not: its memory is nobody else's.
+typedef struct emu_handle_t {
+  char mark[16];
+  CUdeviceptr address;
+} emu_handle_t;
+#define HANDLE_MARK "emulated memory"
+
+// For tests that have memory to share; Runnel does not call it.
+CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address);
+EMU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
+  emu_handle_t handle = {HANDLE_MARK, address};
+  emu_lock();
+  bool exists = find_locked(address) != NULL;
+  emu_unlock();
+  memset(out, 0, sizeof *out);
+  memcpy(out, &handle, sizeof handle);
+  return exists ? CUDA_SUCCESS : EMU_INVALID_VALUE;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
+  EMU_CALL(cuIpcOpenMemHandle_v2);
+  emu_device_t* device;
+  emu_handle_t own;
+  EMU_RETURN_IF_ERROR(emu_current(&device));
+  EMU_RETURN_IF_ERROR(emu_may_be_unsafe());
+  memcpy(&own, &handle, sizeof own);
+  bool is_ours = memcmp(own.mark, HANDLE_MARK, sizeof own.mark) == 0;
+  EMU_RETURN_IF(!is_ours || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, EMU_INVALID_VALUE);
+  emu_lock();
+  bool exists = find_locked(own.address) != NULL;
+  emu_unlock();
+  *address = own.address;
+  return exists ? CUDA_SUCCESS : EMU_INVALID_VALUE;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  EMU_CALL(cuIpcCloseMemHandle);
+  emu_device_t* device;
+  EMU_RETURN_IF_ERROR(emu_current(&device));
+  emu_lock();
+  bool exists = find_locked(address) != NULL;
+  emu_unlock();
+  return exists ? CUDA_SUCCESS : EMU_INVALID_VALUE;
+}
+
 CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr address) {
   EMU_CALL(cuPointerGetAttribute);
   EMU_RETURN_IF(attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE, EMU_INVALID_VALUE);
