@@ -132,7 +132,8 @@ python.distribute.coordinator.values: distribute.coordinator
 python.distribute.cross_device_ops: distribute.cross_device distribute.reductions
 python.distribute.cross_device_utils: distribute.reductions
 python.distribute.device_util: distribute.device_util
-python.distribute.distribute_coordinator: distribute.standard_server
+python.distribute.distribute_coordinator: distribute.worker_context distribute.standard_server alias.distribute_names
+python.distribute.distribute_coordinator_context: distribute.worker_context
 python.distribute.distribute_lib: alias.distribute_names distribute.contexts distribute.strategy distribute.extended distribute.options distribute
 python.distribute.distribute_utils: distribute.values distribute.strategy alias.distribute_names
 python.distribute.input_ops: alias.distribute_names data.sharding

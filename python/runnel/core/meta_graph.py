@@ -117,7 +117,8 @@ def _fill_collection(out, key, values, export_scope):
         out.node_list.value.extend(framework.strip_name_scope(v.name, export_scope) for v in values)
 
 
-def _strip_defaults(meta_graph_def):
+def strip_defaults(meta_graph_def):
+    """Removes the attributes that have their ops' defaults from the nodes of a MetaGraphDef."""
     from runnel.core.protobuf import message_class
     defaults = {}
 
@@ -156,7 +157,7 @@ def create_meta_graph_def(meta_info_def=None, graph_def=None, saver_def=None, co
     if not out.meta_info_def.stripped_op_list.op:
         out.meta_info_def.stripped_op_list.MergeFrom(stripped_op_list_for_graph(out.graph_def))
     if strip_default_attrs:
-        _strip_defaults(out)
+        strip_defaults(out)
     if saver_def:
         out.saver_def.MergeFrom(saver_def)
     keys = graph.get_all_collection_keys() if collection_list is None else collection_list

@@ -186,6 +186,15 @@ class RestoredResource(TrackableResource):
 
     def _add_trackable_child(self, name, value):
         from runnel.core.trackable import is_function
+        if name == "_destroy_resource":
+            weakref.finalize(self, _destroy, value).atexit = False
         setattr(self, name, value)
         if isinstance(value, Trackable) and not is_function(value):
             self._track_trackable(value, name)
+
+
+def _destroy(function):
+    """Frees the resource of an object that is gone."""
+    from runnel import errors
+    with framework.init_scope(), contextlib.suppress(errors.OpError):
+        function()

@@ -18,6 +18,7 @@ class StrategyExtended:
     experimental_should_init = True
     experimental_require_static_shapes = False
     should_checkpoint = should_save_summary = True
+    _saves_everywhere = False  # whether saving needs collectives, so that all tasks save
     steps_per_run = 1
     _global_batch_size = True  # a dataset's batches are those of all replicas together
     _default_device = None  # of what the scope contains

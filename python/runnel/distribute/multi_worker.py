@@ -67,7 +67,7 @@ class _Place:
 class MultiWorkerExtended(MirroredExtended):
     """The part of a MultiWorkerMirroredStrategy that libraries use."""
 
-    experimental_between_graph = True
+    experimental_between_graph = _saves_everywhere = True
 
     def __init__(self, container_strategy, resolver, options):
         place = self._place = _Place(resolver)
@@ -79,8 +79,10 @@ class MultiWorkerExtended(MirroredExtended):
         super().__init__(container_strategy, [place.name + name for name in _local_devices()])
         self._group = collectives.Group(place.name + "/device:CPU:0", place.count, place.rank, options.timeout_seconds or 0)
         self.first_replica = place.rank * len(self._devices)
-        self.should_checkpoint = self.should_save_summary = self.experimental_should_init = place.is_chief
+        self._is_chief = place.is_chief
 
+    should_checkpoint = should_save_summary = property(lambda self: self._is_chief)
+    experimental_should_init = True  # variables of the chief are not seen by others
     _num_replicas_in_sync = property(lambda self: len(self._devices) * self._place.count)
     _num_workers = property(lambda self: self._place.count)
 

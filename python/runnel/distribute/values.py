@@ -1,8 +1,10 @@
 """Values of several replicas: one per replica, or equal ones."""
 
 import collections.abc
+import operator
 
 from runnel import nest
+from runnel.core import convert
 from runnel.core.type_spec import CompositeTensor, TypeSpec, type_spec_from_value
 from runnel.distribute.contexts import current_replica
 
@@ -49,7 +51,45 @@ class PerReplica(DistributedValues, CompositeTensor):
         return id(self)
 
 
-class Mirrored(DistributedValues):
+class DistributedDelegate(DistributedValues):
+    """Distributed values that act as the one of the current replica, or as the first: they have its attributes and operators."""
+
+    def __getattr__(self, name):
+        if name.startswith(("__", "_values", "_self_", "_distributed_container")):
+            raise AttributeError("%r object has no attribute %r" % (type(self).__name__, name))
+        return getattr(self._get(), name)
+
+
+def _own(value):
+    return value._get() if isinstance(value, DistributedDelegate) else value
+
+
+def _delegate_operators():
+    def binary(function):
+        return lambda self, other: function(_own(self), _own(other))
+
+    def reflected(function):
+        return lambda self, other: function(_own(other), _own(self))
+
+    def unary(function):
+        return lambda self: function(_own(self))
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"):
+        function = getattr(operator, "__%s__" % name)
+        setattr(DistributedDelegate, "__%s__" % name, binary(function))
+        setattr(DistributedDelegate, "__r%s__" % name, reflected(function))
+    for name in ("lt", "le", "gt", "ge", "getitem", "matmul"):
+        setattr(DistributedDelegate, "__%s__" % name, binary(getattr(operator, "__%s__" % name)))
+    for name in ("neg", "abs", "invert"):
+        setattr(DistributedDelegate, "__%s__" % name, unary(getattr(operator, "__%s__" % name)))
+    DistributedDelegate.__pow__ = lambda self, other, modulo=None: pow(_own(self), _own(other)) if modulo is None else pow(
+        _own(self), _own(other), modulo)
+    DistributedDelegate.__rpow__ = lambda self, other: pow(_own(other), _own(self))
+
+
+_delegate_operators()
+
+
+class Mirrored(DistributedDelegate):
     """Values that are the same in every replica.
 
     `devices` says where they are, if they are not there yet.
@@ -59,7 +99,17 @@ class Mirrored(DistributedValues):
         super().__init__(values)
         self._places = devices
 
-    _devices = property(lambda self: self._places or super()._devices)
+    @property
+    def _devices(self):
+        """The full names of the devices of the values."""
+        return self._places or super()._devices
+
+    def _as_graph_element(self):
+        return self._get()
+
+
+convert.register_tensor_conversion_function(
+    Mirrored, lambda value, dtype=None, name=None, as_ref=False: convert.convert_to_tensor(value._get(), dtype, name=name))
 
 
 class PerReplicaSpec(TypeSpec):

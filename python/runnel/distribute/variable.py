@@ -9,6 +9,7 @@ from runnel.distribute.options import ReduceOp
 from runnel.distribute.values import DistributedValues, Mirrored, select_replica
 from runnel.ops.resource_variable import ResourceVariable
 from runnel.ops.variables import VariableAggregation, VariableSynchronization
+from runnel.saved_model.save_context import is_saving_non_distributed
 
 
 class DistributedVariable(ResourceVariable, DistributedValues):
@@ -55,7 +56,7 @@ class DistributedVariable(ResourceVariable, DistributedValues):
     def _changed_by(self, change, value):
         """Calls `change(copy, value)` for the copies that should change. In a replica, values of all replicas are aggregated first."""
         replica = contexts_.contexts.stack[-1][1] if contexts_.contexts.stack else None
-        if contexts_.contexts.update_replica is not None:
+        if contexts_.contexts.update_replica is not None or is_saving_non_distributed():
             return change(self._get(), value)
         if replica is None or replica.strategy is not self._distribute_strategy:
             return self._all(change, value)
@@ -128,14 +129,14 @@ def copies_of(variables, memo, deepcopy):
 class MirroredVariable(DistributedVariable, Mirrored):
     """A variable whose copies are kept equal."""
 
-    _devices = DistributedValues._devices
+    _places = None
 
 
 class SyncOnReadVariable(DistributedVariable):
     """A variable whose copies change on their own; outside of replicas its value is their aggregate."""
 
     def _changed_by(self, change, value):
-        if contexts_.current_replica() is not None:
+        if contexts_.current_replica() is not None or is_saving_non_distributed():
             return change(self._get(), value)
         return self._all(change, value)
 
@@ -166,7 +167,7 @@ class SyncOnReadVariable(DistributedVariable):
         raise NotImplementedError("scatter_%s is not implemented for variables that are synchronized when they are read" % op.removeprefix("Scatter").lower())
 
     def _read(self):
-        if contexts_.current_replica() is not None or self._aggregation == VariableAggregation.NONE:
+        if contexts_.current_replica() is not None or self._aggregation == VariableAggregation.NONE or is_saving_non_distributed():
             return super()._read()
         return self._get_cross_replica()
 

@@ -67,9 +67,6 @@ def _as_tensor(x):
     return convert_to_tensor(x) if isinstance(x, (variables.Variable, bool, int, float)) else x
 
 
-_ANYWHERE = FunctionContext()
-
-
 class Function(Trackable):
     """The result of tf.function.
 
@@ -160,7 +157,7 @@ class Function(Trackable):
         if not framework.executing_eagerly():
             return self._in_graph(args, kwargs)
         before = self._count
-        if not kwargs and all(isinstance(x, framework.Tensor) for x in args):
+        if not kwargs and not tracing.apart_count[0] and all(isinstance(x, framework.Tensor) for x in args):
             # The common case, tensors only: no need to flatten nested arguments.
             key = tuple([(x._dtype_number, x._dims()) for x in args])
             concrete = self._by_tensors.get(key)
@@ -213,7 +210,7 @@ class Function(Trackable):
                 bound = bind_function_inputs(args, kwargs, self._function_type, self._default_values)
                 args, kwargs = bound.args, bound.kwargs
             arguments = Arguments(args, kwargs)
-            key = None if arguments.is_special or self._typed else arguments.key()
+            key = None if arguments.is_special or self._typed or tracing.apart_count[0] else arguments.key()
             concrete = self._cache.get(key)
             if concrete is not None:
                 return concrete, arguments.tensors()
@@ -232,19 +229,20 @@ class Function(Trackable):
             described = args
         captures = {key: from_value(closure()) for key, closure in self._typed.items()}
         wanted, context = make_canonicalized_monomorphic_type(described, kwargs, captures, self._function_type)
+        where = FunctionContext(tracing.apart_key())
         with self._lock:
-            concrete = self._traces.lookup(wanted)
+            concrete = self._traces.lookup(wanted, where)
         if concrete is None:
             with tracing.exclusive():
                 with self._lock:
-                    concrete = self._traces.lookup(wanted)
+                    concrete = self._traces.lookup(wanted, where)
                 if concrete is None:
                     if self._options["reduce_retracing"] and self.input_signature is None:
-                        wanted = self._traces.generalize(_ANYWHERE, wanted)
+                        wanted = self._traces.generalize(where, wanted)
                     concrete = self._traced(wanted, context, args, kwargs)
                     if not concrete.is_first:
                         with self._lock:
-                            self._traces.add(concrete)
+                            self._traces.add(concrete, where)
         return concrete, concrete.parameters.bind(*args, **kwargs)
 
     def _traced(self, wanted, context, args, kwargs):

@@ -54,6 +54,33 @@ class _Helper(threading.local):
 
 
 helper = _Helper()
+
+
+class _Apart(threading.local):
+    key = None
+
+
+_apart = _Apart()
+apart_count = [0]  # how many threads are in traces_apart
+
+
+@contextlib.contextmanager
+def traces_apart(key):
+    """A context manager in which functions have traces of their own, by a key: what they do depends on more than their arguments."""
+    before, _apart.key = _apart.key, key
+    apart_count[0] += 1
+    try:
+        yield
+    finally:
+        apart_count[0] -= 1
+        _apart.key = before
+
+
+def apart_key():
+    """Returns the key of the traces_apart around the caller, or None."""
+    return _apart.key
+
+
 _one_at_a_time = threading.RLock()
 
 

@@ -13,6 +13,7 @@ from runnel.checkpoint.trackable_saver import TrackableSaver, inside_function
 from runnel.core import convert, framework
 from runnel.core.framework import Graph
 from runnel.core.identity import ObjectIdentityDictionary
+from runnel.core.meta_graph import strip_defaults
 from runnel.core.protobuf import message_class
 from runnel.core.tensor_util import make_tensor_proto
 from runnel.core.trackable import Trackable, TrackableReference, is_function
@@ -228,8 +229,13 @@ class _Writer:
         out.trainable = bool(variable.trainable)
         out.name = variable._shared_name
         out.synchronization, out.aggregation = int(variable.synchronization), int(variable.aggregation)
-        if save_context.get_save_options().experimental_variable_policy._save_variable_devices():
+        policy = save_context.get_save_options().experimental_variable_policy
+        if policy._save_variable_devices():
             out.device = variable.device or ""
+        if policy._expand_distributed_variables():
+            for copy in getattr(variable, "_values", ()):
+                part = out.experimental_distributed_variable_components.add()
+                _Writer._describe_variable(copy, part)
 
     def _describe_bare(self, captures, out, function_type=None):
         self.add_function(captures)
@@ -299,7 +305,7 @@ class _Writer:
         meta.meta_info_def.tags.extend(["serve", *(self._options.extra_tags or ())])
         meta.meta_info_def.tensorflow_version = versions.VERSION
         meta.meta_info_def.tensorflow_git_version = versions.GIT_VERSION
-        meta.meta_info_def.stripped_default_attrs = True
+        strip_defaults(meta)
         for alias, function in self._options.function_aliases.items():
             for name in names_of(function):
                 meta.meta_info_def.function_aliases[name] = alias
@@ -318,7 +324,9 @@ class _Writer:
             variable = variable_in(obj)
             if variable is not None:
                 name = graph.unique_name(variable._shared_name.split(":")[0])  # programs name variables "total:0", too
-                nodes[number] = raw_ops.VarHandleOp(dtype=variable.dtype, shape=variable.shape, shared_name=name, name=name)
+                is_placed = self._options.experimental_variable_policy._save_variable_devices()
+                with framework.device(variable.device if is_placed else None):
+                    nodes[number] = raw_ops.VarHandleOp(dtype=variable.dtype, shape=variable.shape, shared_name=name, name=name + "/")
             elif isinstance(obj, CapturableResource) and obj.resource_handle is not None:
                 nodes[number] = obj._create_resource()
                 if isinstance(nodes[number], (list, tuple)):

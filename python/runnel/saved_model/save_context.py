@@ -1,7 +1,10 @@
 """Whether a model is being saved in this thread, and with which options."""
 
 import contextlib
+import sys
 import threading
+
+from runnel.eager.tracing import traces_apart
 
 
 class _State(threading.local):
@@ -17,8 +20,11 @@ def save_context(options):
     if _state.is_saving:
         raise ValueError("Already in a SaveContext.")
     _state.is_saving, _state.options = True, options
+    # Variables of strategies are different ones in a model: functions that use them are traced for it.
+    has_strategies = "runnel.distribute.variable" in sys.modules
     try:
-        yield
+        with traces_apart(("saving", options.experimental_variable_policy)) if has_strategies else contextlib.nullcontext():
+            yield
     finally:
         _state.is_saving, _state.options = False, None
 
@@ -33,3 +39,8 @@ def get_save_options():
     if not _state.is_saving:
         raise ValueError("Not in a SaveContext.")
     return _state.options
+
+
+def is_saving_non_distributed():
+    """Tells whether a model is being saved in which variables of strategies are ordinary ones."""
+    return _state.is_saving and not _state.options.experimental_variable_policy._expand_distributed_variables()

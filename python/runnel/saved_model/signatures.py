@@ -1,6 +1,7 @@
 """Signatures: functions from named tensors to named tensors, for serving."""
 
 import collections.abc
+import re
 
 from runnel import dtypes, nest, raw_ops
 from runnel.core import framework
@@ -143,7 +144,7 @@ def _as_signature(key, function):
         by_name = {name: [next(flat) for _ in outputs[name]._flat_specs()] for name in flat_names}
         return [raw_ops.Identity(x) for name in results for x in by_name[name]]
     traced = trace(wrapped, [(specs[n].dtype, specs[n].shape) for n in order], "__inference_signature_wrapper_%s" % getattr(
-        function, "__name__", key), attributes=_passed_on(inside.name))
+        function, "__name__", key), names=[re.sub("[^a-z0-9_]", "_", n.lower()) for n in order], attributes=_passed_on(inside.name))
     made = Captures(traced.name, traced.captured,
                     ((), {n: TensorSpec(specs[n].shape, specs[n].dtype, n) for n in order}),
                     {n: _called(outputs[n], n) for n in results}, order, traced.dtypes)

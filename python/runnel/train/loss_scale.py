@@ -9,6 +9,7 @@ import abc
 from runnel import _core, dtypes, nest, raw_ops
 from runnel.core import convert, framework
 from runnel.core.composite import IndexedSlices
+from runnel.core.trackable import SaveType, Trackable
 from runnel.ops import array_ops, control_flow, math_ops, variables
 
 
@@ -21,7 +22,7 @@ def _op_of(value):
     return value if _core.current() is None else value.op
 
 
-class LossScale(metaclass=abc.ABCMeta):
+class LossScale(Trackable, metaclass=abc.ABCMeta):
     """The base of loss scales: calling one returns the scale as a tensor."""
 
     def __init__(self):
@@ -50,8 +51,17 @@ class LossScale(metaclass=abc.ABCMeta):
         key = (name, _graph())
         if key in self._weights:
             raise RuntimeError("Duplicate variables detected. %s" % (key,))
+        self._handle_deferred_dependencies(name=name, trackable=variable)
         self._weights[key] = variable
         return variable
+
+    def _trackable_children(self, save_type=SaveType.CHECKPOINT, **kwargs):
+        weights = {name: variable for (name, graph), variable in sorted(self._weights.items(), key=lambda row: row[0][0]) if graph is _graph()}
+        return {**weights, **super()._trackable_children(save_type, **kwargs)}
+
+    def _lookup_dependency(self, name, cached_dependencies=None):
+        found = super()._lookup_dependency(name, cached_dependencies)
+        return self._weights.get((name, _graph())) if found is None else found
 
 
 class FixedLossScale(LossScale):
@@ -80,7 +90,8 @@ class FixedLossScale(LossScale):
 
 def _is_all_finite(grads):
     """Whether all elements of all gradients are finite."""
-    values = [g.values if isinstance(g, IndexedSlices) else g for g in grads if g is not None]
+    parts = [part for g in grads if g is not None for part in (g.values if hasattr(g, "_primary") else [g])]
+    values = [g.values if isinstance(g, IndexedSlices) else g for g in parts]
     each = [math_ops.reduce_all(raw_ops.IsFinite(x=value)) for value in values]
     return raw_ops.All(each, math_ops.range(0, array_ops.rank(each)))  # stock's nodes: each of the two packs the list
 

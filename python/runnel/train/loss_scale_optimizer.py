@@ -1,5 +1,7 @@
 """An optimizer that scales the loss, for training in half precision; and the switch for mixed precision."""
 
+import sys
+
 from runnel import config, logging
 from runnel.core import session
 from runnel.core.composite import IndexedSlices
@@ -26,6 +28,8 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         self._loss_scale = loss_scales.get(loss_scale)
         if self._loss_scale is None:
             raise ValueError("loss_scale cannot be None")
+        self._track_trackable(opt, "base_optimizer")
+        self._track_trackable(self._loss_scale, "loss_scale")
 
     def compute_gradients(self, loss, var_list=None, gate_gradients=Optimizer.GATE_OP, aggregation_method=None,
                           colocate_gradients_with_ops=False, grad_loss=None):
@@ -52,12 +56,23 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         """Returns an operation that updates variables, and the scale if that is dynamic."""
         if not isinstance(self._loss_scale, loss_scales.DynamicLossScale):
             return self._optimizer.apply_gradients(grads_and_vars, global_step, name)
-        pairs = tuple(grads_and_vars)
-        name = name if name is not None else self.get_name()
-        update, is_finite = self._loss_scale.update([g for g, _ in pairs])
+        pairs, name = tuple(grads_and_vars), name if name is not None else self.get_name()
+        distribute = sys.modules.get("runnel.distribute.contexts")
+        if distribute is None or not distribute.has_strategy():
+            return self._apply_if_finite(pairs, lambda: self._optimizer.apply_gradients(pairs, global_step, name + "-wrapped"), name)
+        if distribute.in_cross_replica_context():
+            raise ValueError("apply_gradients() must be called in a replica context.")
+        return distribute.get_replica_context().merge_call(self._distributed_apply, args=(pairs, global_step, name))
 
+    def _distributed_apply(self, distribution, grads_and_vars, global_step=None, name=None):
+        """Updates the variables of a strategy, and the scale, outside of replicas."""
         def apply():
-            return self._optimizer.apply_gradients(pairs, global_step, name + "-wrapped")
+            return distribution.group(distribution.extended.call_for_each_replica(
+                self._optimizer.apply_gradients, args=(grads_and_vars, global_step, name + "-wrapped")))
+        return self._apply_if_finite(grads_and_vars, apply, name)
+
+    def _apply_if_finite(self, pairs, apply, name):
+        update, is_finite = self._loss_scale.update([g for g, _ in pairs])
 
         return control_flow.group(control_flow.cond(is_finite, apply, control_flow.no_op), update, name=name)
 

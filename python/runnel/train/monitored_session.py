@@ -6,6 +6,7 @@ import time
 from runnel import errors, logging, raw_ops
 from runnel.core import framework
 from runnel.core.framework import GraphKeys
+from runnel.distribute.worker_context import get_current_worker_context
 from runnel.ops import control_flow, variables
 from runnel.train import basic_session_run_hooks as hooks_lib, coordinator, queue_runner, saver as saver_lib, session_manager
 from runnel.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
@@ -215,14 +216,20 @@ def MonitoredTrainingSession(  # noqa: N802
     save_checkpoint_steps, save_checkpoint_secs = _steps_or_seconds(
         save_checkpoint_steps, save_checkpoint_secs, None, 600)
     scaffold = scaffold or Scaffold()
-    if not is_chief:
-        creator = WorkerSessionCreator(scaffold=scaffold, master=master, config=config,
-                                       max_wait_secs=max_wait_secs)
+    context = get_current_worker_context()
+    if context is not None:
+        is_chief = context.is_chief
+        creator = context.session_creator(scaffold, config=config, checkpoint_dir=checkpoint_dir, max_wait_secs=max_wait_secs)
+    elif is_chief:
+        creator = ChiefSessionCreator(scaffold=scaffold, checkpoint_dir=checkpoint_dir, master=master, config=config)
+    else:
+        creator = WorkerSessionCreator(scaffold=scaffold, master=master, config=config, max_wait_secs=max_wait_secs)
         return MonitoredSession(creator, hooks or [], stop_grace_period_secs)
-    all_hooks = list(chief_only_hooks or [])
-    creator = ChiefSessionCreator(scaffold=scaffold, checkpoint_dir=checkpoint_dir, master=master,
-                                  config=config)
     summary_dir = summary_dir or checkpoint_dir
+    if context is not None:
+        summary_dir = context.folder(summary_dir, context.should_save_summary)
+        checkpoint_dir = context.folder(checkpoint_dir, context.should_checkpoint)
+    all_hooks = list(chief_only_hooks or []) if is_chief else []
     if summary_dir and (log_step_count_steps or 0) > 0:
         all_hooks.append(hooks_lib.StepCounterHook(output_dir=summary_dir,
                                                    every_n_steps=log_step_count_steps))

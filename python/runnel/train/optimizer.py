@@ -5,6 +5,8 @@ A subclass defines one update: `_apply_dense` and `_apply_sparse` for reference 
 tensors of its parameters, `_finish` the final operation.
 """
 
+import sys
+
 import runnel
 from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework
@@ -23,6 +25,10 @@ def _deduplicate_indexed_slices(values, indices):
 
 
 def _var_key(variable):
+    """Returns what tells variables apart; the copies of a distributed variable are one."""
+    reference = getattr(variable, "_distributed_container", None)
+    container = None if reference is None else reference()
+    variable = getattr(variable if container is None else container, "_primary", variable)
     if not variable._in_graph_mode:
         return variable._unique_id
     return (variable.graph, variable.op.name)
@@ -141,6 +147,12 @@ class Optimizer(Trackable):
         var_list = [v for g, v in pairs if g is not None]
         if not var_list:
             raise ValueError("No gradients provided for any variable: %s." % ([str(v) for _, v in pairs],))
+        distribute = sys.modules.get("runnel.distribute.contexts")
+        if distribute is not None and distribute.has_strategy():
+            if distribute.in_cross_replica_context():
+                raise RuntimeError("Use `_distributed_apply()` instead of `apply_gradients()` in a cross-replica context.")
+            return distribute.get_replica_context().merge_call(
+                self._distributed_apply, args=([(g, v) for g, v in pairs if g is not None], global_step, name))
         with framework.init_scope():
             self._create_slots(var_list)
         with framework.name_scope(name, self._name) as scope:
@@ -167,6 +179,28 @@ class Optimizer(Trackable):
                 if done not in train_ops:
                     train_ops.append(done)
             return done
+
+    def _distributed_apply(self, distribution, grads_and_vars, global_step=None, name=None):
+        """Updates the variables of a strategy with the sums of the replicas' gradients, outside of replicas."""
+        var_list = [variable for _, variable in grads_and_vars]
+        sums = distribution.extended.batch_reduce_to("SUM", grads_and_vars)
+        with framework.init_scope():
+            self._create_slots(var_list)
+
+        def update(variable, gradient):
+            own = variable.op.name if variable._in_graph_mode else variable.name.split(":")[0]
+            with framework.name_scope("update_" + own):
+                return self._update(_checked_gradient(gradient), variable)
+        with framework.name_scope(name, self._name) as scope:
+            self._prepare()
+            updates = [op for gradient, variable in zip(sums, var_list)
+                       for op in distribution.extended.update(variable, update, args=(gradient,), group=False)]
+            finished = distribution.extended.update_non_slot(
+                distribution.extended.non_slot_devices(var_list), lambda: self._finish([op for op in updates if op is not None], "update"), group=False)
+            if global_step is None:
+                return None if _core.current() is None else distribution.group([op for op in finished if op is not None], name=scope)
+            with framework.control_dependencies([op for op in finished if op is not None]):
+                return distribution.extended.update(global_step, lambda step: step.assign_add(1))
 
     def _update(self, gradient, variable):
         is_sparse = isinstance(gradient, IndexedSlices)
