@@ -940,3 +940,30 @@ def test_del(tf, np):
             j = 1
         return i + j
     return [_outcome(again, c) for c in (tf.constant(True), tf.constant(False), True, False)] + [_outcome(gone, c) for c in (True, False)]
+
+
+@both
+def test_private_names(tf, np):
+    class Account:
+        def __init__(self):
+            self.__sum, self.__count = tf.constant(3), 0
+
+        @tf.function
+        def add(self, x):
+            __twice = self.__doubled(value=x)
+            self.__count += 1
+
+            class Inner:
+                __x = 5
+
+                def get(self):
+                    return self.__x
+            return (lambda: self.__sum + __twice)() + Inner().get()
+
+        def __doubled(self, value):
+            return value * 2
+
+        def items(self):
+            return sorted(name for name in vars(self) if name.startswith("_Account"))
+    account = Account()
+    return account.add(tf.constant(2)), account.items(), account._Account__count

@@ -140,6 +140,9 @@ def traceable_in_graph(function):
 
 
 def _is_of_library(function, is_requested=False):
+    config = sys.modules.get("runnel.autograph.core.config")
+    if config is not None and config.are_changed() and not is_requested:
+        return config.action_for(getattr(function, "__module__", None)) is config.Action.DO_NOT_CONVERT
     module = (getattr(function, "__module__", None) or "").partition(".")[0]
     if is_requested:
         return module in ("runnel", "tensorflow")
@@ -205,7 +208,7 @@ def _note(code, name):
 
 def _module(function):
     """Returns (a module with the converted function, in a function that has its free variables; name)."""
-    node = source.parse(function)
+    node = source.mangle(source.parse(function), function.__code__)
     if not flow.can_convert(node):
         raise source.NoSource("it is a generator")
     node.decorator_list, node.returns = [], None
@@ -233,7 +236,15 @@ def to_graph(entity, recursive=True, experimental_optional_features=None):
     converted = convert(function)
     if converted is function and not getattr(function, "_ag_as_it_is", False):
         raise ValueError("%r cannot be converted: its source is not there, or it belongs to a library" % (entity,))
-    return converted
+
+    from runnel.autograph.core import ag_ctx
+
+    @functools.wraps(converted)
+    def run(*args, **kwargs):
+        with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):  # also where nothing is to be converted
+            return converted(*args, **kwargs)
+    run._ag_as_it_is, run._ag_original = True, getattr(converted, "_ag_original", function)  # type: ignore[attr-defined]
+    return run
 
 
 def to_code(entity, recursive=True, experimental_optional_features=None):

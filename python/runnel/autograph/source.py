@@ -75,3 +75,45 @@ def _is_code_of(node, code):
         ends = [(p[1], p[3]) for p in positions() if p[1] is not None and p[3] is not None]
         return inside and max(ends, default=(0, 0)) <= (node.end_lineno, node.end_col_offset)
     return {n.id for n in ast.walk(node.body) if isinstance(n, ast.Name)} >= set(code.co_freevars)
+
+
+# --- Private names, `__x` inside a class
+
+class _Mangler(ast.NodeTransformer):
+    """Gives private names the form that they have in compiled code; classes inside do so themselves."""
+
+    def __init__(self, known):
+        self._known = known
+
+    def _name(self, name):
+        if name is None or not name.startswith("__") or name.endswith("__"):
+            return name
+        return next((known for known in self._known if known.startswith("_") and known.endswith(name) and known != name), name)
+
+    def visit_ClassDef(self, node):
+        return node
+
+    def generic_visit(self, node):
+        for field in ("id", "attr", "arg"):
+            if isinstance(getattr(node, field, None), str):
+                setattr(node, field, self._name(getattr(node, field)))
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            node.names = [self._name(name) for name in node.names]
+        return super().generic_visit(node)
+
+
+def _names(code):
+    """Returns all names in the code of a function and of those inside it."""
+    found = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    for constant in code.co_consts:
+        if isinstance(constant, type(code)) and constant.co_flags & inspect.CO_OPTIMIZED:  # not the body of a class
+            found |= _names(constant)
+        elif isinstance(constant, tuple):  # names of keyword arguments
+            found.update(name for name in constant if isinstance(name, str))
+    return found
+
+
+def mangle(node, code):
+    """Gives the private names of a method's tree, `self.__x`, the form that they have in its code: it is compiled outside of its class."""
+    known = sorted(name for name in _names(code) if "__" in name)
+    return _Mangler(known).visit(node) if known else node

@@ -18,19 +18,14 @@ class JumpTransformer(converter.Base):
         for i, statement in enumerate(statements):
             self.jumped = False
             rest = statements[i + 1:]
-            if rest and self.takes_rest(statement, rest):
-                rest = []
-                statements = statements[:i + 1]
+            is_last = not rest or self.takes_rest(statement, rest)
             new = self.visit(statement)
             made += new if isinstance(new, (list, tuple)) else [new]
-            if self.jumped:
-                if rest:
-                    made.append(self.guarded(self.flag, self.block(rest), statement))
-                self.jumped = True
-                return made
-            if not rest:
+            if self.jumped and not is_last:
+                made.append(self.guarded(self.flag, self.block(rest), statement))
+            if self.jumped or is_last:
                 break
-        self.jumped = before
+        self.jumped |= before
         return made
 
     def takes_rest(self, statement, rest):

@@ -110,7 +110,9 @@ def tf_convert(f, ctx, convert_by_default=True, user_requested=False):
     """Returns a function in its converted form, unless the status says not to convert or it is converted already."""
     if is_autograph_artifact(f):
         return f
-    wanted = ctx.status is Status.ENABLED or ctx.status is Status.UNSPECIFIED and convert_by_default
+    if ctx.status is Status.UNSPECIFIED and not convert_by_default:
+        return call_with_unspecified_conversion_status(f)
+    wanted = ctx.status is not Status.DISABLED
     return functools.update_wrapper(_conversion.traceable(f, wanted, user_requested), getattr(f, "__func__", f), updated=())
 
 

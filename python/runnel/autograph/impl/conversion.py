@@ -17,24 +17,13 @@ def is_unsupported(o):
     return inspect.isgeneratorfunction(o) or inspect.iscoroutinefunction(o)
 
 
-def _rule_for(module_name):
-    if not isinstance(module_name, str):
-        return config.Action.NONE
-    module = types.SimpleNamespace(__name__=module_name)
-    for rule in config.CONVERSION_RULES:
-        action = rule.get_action(module)
-        if action is not config.Action.NONE:
-            return action
-    return config.Action.NONE
-
-
 def is_allowlisted(o, check_call_override=True, allow_namedtuple_subclass=False):
     """Tells whether a function, class, object or module runs as it is: by the rules of core.config, and those of its class."""
     if isinstance(o, functools.partial):
         name = functools.__name__
     else:
         name = o.__name__ if isinstance(o, types.ModuleType) else getattr(o, "__module__", None)
-    action = _rule_for(name)
+    action = config.action_for(name)
     if action is not config.Action.NONE:
         return action is config.Action.DO_NOT_CONVERT
     if inspect.isgeneratorfunction(o):
