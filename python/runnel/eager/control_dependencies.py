@@ -3,9 +3,12 @@
 from runnel import nest, raw_ops
 from runnel.core import framework
 from runnel.eager import effect_order
-from runnel.eager.effect_order import MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS, is_stateful  # noqa: F401
+from runnel.eager.effect_order import ASYNC_STATEFUL_OPS, MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS, is_stateful  # noqa: F401
 
-op_is_stateful = is_stateful
+
+def op_is_stateful(op):
+    """Tells whether the operation has a place in the order of side effects."""
+    return op.type not in ASYNC_STATEFUL_OPS and is_stateful(op)
 
 
 class AutomaticControlDependencies:

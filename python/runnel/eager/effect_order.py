@@ -17,6 +17,10 @@ from runnel.ops.control_flow import CondContext, WhileContext
 
 READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"))
 _QUIET = frozenset(("Placeholder", "VarHandleOp", "Const", "NoOp"))
+# Operations that wait for their like elsewhere in the graph: in program order the first one would wait for ever.
+ASYNC_STATEFUL_OPS = frozenset((
+    "CollectiveAssignGroupV2", "CollectiveBcastRecv", "CollectiveBcastRecvV2", "CollectiveBcastSend", "CollectiveBcastSendV2",
+    "CollectiveGather", "CollectiveInitializeCommunicator", "CollectiveReduce", "NcclAllReduce", "Recv"))
 _RANDOM = frozenset(("Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal"))
 _STATEFUL_CALLS = frozenset(("StatefulPartitionedCall", "If", "While", "Case", "For", "RemoteCall"))
 _STATELESS_CALLS = frozenset(("PartitionedCall", "StatelessIf", "StatelessWhile", "StatelessCase"))
@@ -277,7 +281,7 @@ def _done(units):
 def _touched_by(op):
     """Returns {resource: whether the operation only reads it} for the resources that order the operation."""
     stateful = is_stateful(op)
-    if not stateful and op.type not in _STATELESS_CALLS:
+    if op.type in ASYNC_STATEFUL_OPS or not stateful and op.type not in _STATELESS_CALLS:
         return {}
     if op.type in MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS:
         return {"operation " + op.name: False}
