@@ -52,6 +52,7 @@ static const char* const ignored[] = {
     "--xla_gpu_compilation_enabled",
     "--skip_initialize_tpu",
     "--num_unload_threads",
+    "--enable_per_model_batching_params",  // a version's own file always counts
     "--tensorflow_session_parallelism",
     "--remove_unused_fields_from_bundle_metagraph",
     "--enable_serialization_as_tensor_content",
@@ -144,6 +145,27 @@ static rn_status_t set_redis(serve_t* serve) {
   return RN_OK;
 }
 
+// Flags come after the file, if they are given.
+static rn_status_t set_session(serve_t* serve) {
+  rn_cli_t* cli = serve->cli;
+  rn_session_options_t* session = &serve->options.session;
+  rn_session_options_init(session);
+  const char* file = rn_cli_text(cli, "--tensorflow_session_config_file");
+  if (file) RN_RETURN_IF_ERROR(rn_config_read_session(&serve->env, file, &serve->arena, session));
+  session->intra_threads =
+      (int)rn_cli_number(cli, "--tensorflow_intra_op_parallelism", session->intra_threads);
+  session->inter_threads =
+      (int)rn_cli_number(cli, "--tensorflow_inter_op_parallelism", session->inter_threads);
+  // As in TensorFlow Serving: a model may name devices that this machine lacks.
+  session->allow_soft_placement = true;
+  session->gpu.max_count = (int)rn_cli_number(cli, "--gpus", session->gpu.max_count);
+  const char* fraction = rn_cli_text(cli, "--per_process_gpu_memory_fraction");
+  double* part = &session->gpu.memory_fraction;
+  if (fraction && (!rn_str_to_f64(rn_str(fraction), part) || !(*part >= 0 && *part <= 1)))
+    return rn_cli_usage(cli, "--per_process_gpu_memory_fraction needs a number from 0 to 1");
+  return RN_OK;
+}
+
 static rn_status_t set_models(serve_t* serve) {
   rn_cli_t* cli = serve->cli;
   rn_model_server_options_t* options = &serve->options;
@@ -178,17 +200,7 @@ static rn_status_t set_models(serve_t* serve) {
     options->state_folder = NULL;
     options->redis = NULL;
   }
-  rn_session_options_init(&options->session);
-  options->session.intra_threads = (int)rn_cli_number(cli, "--tensorflow_intra_op_parallelism", 0);
-  options->session.inter_threads = (int)rn_cli_number(cli, "--tensorflow_inter_op_parallelism", 0);
-  // As in TensorFlow Serving: a model may name devices that this machine lacks.
-  options->session.allow_soft_placement = true;
-  options->session.gpu.max_count = (int)rn_cli_number(cli, "--gpus", -1);
-  const char* fraction = rn_cli_text(cli, "--per_process_gpu_memory_fraction");
-  double* part = &options->session.gpu.memory_fraction;
-  if (fraction && (!rn_str_to_f64(rn_str(fraction), part) || !(*part >= 0 && *part <= 1)))
-    return rn_cli_usage(cli, "--per_process_gpu_memory_fraction needs a number from 0 to 1");
-  return RN_OK;
+  return set_session(serve);
 }
 
 // Makes the server's TLS of its file, or replaces its certificates.
@@ -379,6 +391,7 @@ static rn_status_t run(serve_t* serve) {
 }
 
 static rn_status_t serve(rn_cli_t* cli) {
+  if (rn_cli_has(cli, "--version")) return rn_cli_version_command.run(cli);
   serve_t serve = {.cli = cli, .env = *cli->env};
   rn_machine_map_large_blocks();
   const char* format = rn_cli_text(cli, "--log_format");
@@ -485,6 +498,8 @@ static const rn_cli_option_t options_of_serve[] = {
               "threads within an op (default: one per processor)"),
     RN_OPTION(NUMBER, "--tensorflow_inter_op_parallelism", "N",
               "ops that run at the same time (default: one per processor)"),
+    RN_OPTION(FILE, "--tensorflow_session_config_file", "FILE",
+              "options of sessions: a ConfigProto in text form"),
     RN_OPTION(NUMBER, "--gpus", "N", "use at most N GPUs (default: all)"),
     RN_OPTION(
         TEXT, "--model_gpus", "GPUS",
@@ -505,6 +520,7 @@ static const rn_cli_option_t options_of_serve[] = {
         "trace requests, as Triton does: triton,file=FILE, level=TIMESTAMPS, rate=N, count=N, "
         "triton,log-frequency=N",
         .repeats = true),
+    RN_OPTION(FLAG, "--version", NULL, "print the version, and end"),
     RN_OPTION(FLAG, "--check", NULL, "load all models and applications, report, and end"),
     IGNORED(TEXT, "--grpc_channel_arguments", "ARGS"),
     IGNORED(NUMBER, "--grpc_max_threads", "N"),
@@ -521,6 +537,7 @@ static const rn_cli_option_t options_of_serve[] = {
     IGNORED(FLAG, "--xla_gpu_compilation_enabled", NULL),
     IGNORED(FLAG, "--skip_initialize_tpu", NULL),
     IGNORED(NUMBER, "--num_unload_threads", "N"),
+    IGNORED(FLAG, "--enable_per_model_batching_params", NULL),
     IGNORED(NUMBER, "--tensorflow_session_parallelism", "N"),
     IGNORED(FLAG, "--remove_unused_fields_from_bundle_metagraph", NULL),
     IGNORED(FLAG, "--enable_serialization_as_tensor_content", NULL),

@@ -403,6 +403,15 @@ def part_instances():
     check(server.end() == 0, server.logged())
 
 
+def part_full():
+    """A disk without room for traces costs traces alone."""
+    server = Server(*TWO, "--trace_config=triton,file=/dev/full", "--trace_config=level=TIMESTAMPS", "--trace_config=rate=1")
+    for i in range(2000):
+        check(server.predict("two", [float(i)]) == [0.5 * i + 2])
+    check(server.end() == 0)
+    check("No space left on device" in server.logged() and server.logged().count("No space left") < 20, server.logged()[:2000])
+
+
 def part_labels():
     """Names of classes for Triton's clients, from a file of the model."""
     folder = os.path.join(FOLDER, "labelled")
@@ -450,6 +459,13 @@ def part_flags():
     for flag in ("--enable_batching=perhaps", "--per_process_gpu_memory_fraction=1.5", "--per_process_gpu_memory_fraction=half"):
         code, text = said(*TWO, flag)
         check(code == 2, flag, code, text)
+    code, text = said("--version")
+    check(code == 0 and text.startswith("runnel "), code, text)
+    session = write("session.pbtxt", "gpu_options { per_process_gpu_memory_fraction: 0.5 } intra_op_parallelism_threads: 1")
+    code, text = said(*TWO, "--check", f"--tensorflow_session_config_file={session}", "--enable_per_model_batching_params")
+    check(code == 0, code, text)
+    code, text = said(*TWO, "--check", f"--tensorflow_session_config_file={write('bad.pbtxt', 'colour: 1')}")
+    check(code == 1 and "bad.pbtxt" in text and "colour" in text, code, text)
     code, text = said(*TWO, "--check", "--model_gpus=two")
     check(code == 1 and "NAME=GPU" in text, code, text)
     code, text = said(*TWO, "--check", "--model_gpus=two=none", "--per_process_gpu_memory_fraction=0.5")

@@ -3,6 +3,8 @@
 
 #include "base/fs.h"
 #include "base/map.h"
+#include "proto/config.pb.h"
+#include "wire/encode.h"
 #include "wire/text.h"
 
 // Far beyond what a person or a tool writes.
@@ -291,4 +293,23 @@ rn_status_t rn_config_read_ssl(const rn_env_t* env, const char* path, rn_arena_t
   if (missing) return rn_invalid_argument("%s: %s is missing", path, missing);
   *out = config;
   return RN_OK;
+}
+
+// Sessions.
+
+rn_status_t rn_config_read_session(const rn_env_t* env, const char* path, rn_arena_t* arena,
+                                   rn_session_options_t* inout) {
+  rn_pb_ConfigProto_t* config = NULL;
+  rn_strbuf_t bytes;
+  RN_RETURN_IF_ERROR(read_text(env, path, &rn_pb_ConfigProto_desc, arena, (void**)&config));
+  rn_strbuf_init(&bytes, arena->allocator);
+  rn_status_t status = RN_PB_ENCODE(ConfigProto, config, NULL, &bytes);
+  if (rn_ok(status)) {
+    // The options borrow them.
+    rn_str_t kept;
+    status = rn_arena_str(arena, rn_strbuf_view(&bytes), &kept);
+    if (rn_ok(status)) status = locate(rn_session_options_parse(kept, inout), path);
+  }
+  rn_strbuf_clear(&bytes);
+  return status;
 }

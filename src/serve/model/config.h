@@ -8,6 +8,7 @@
 
 #include "proto/model_server_config.pb.h"
 #include "serve/model/batcher.h"
+#include "session/session.h"
 
 // The file, in a version's folder, with batching parameters for that model alone.
 #define RN_CONFIG_BATCHING_FILE "batching_params.pbtxt"
@@ -45,5 +46,9 @@ RN_MUST_USE rn_status_t rn_config_read_monitoring(const rn_env_t* env, const cha
 // certificate are required; client_verify also requires custom_ca.
 RN_MUST_USE rn_status_t rn_config_read_ssl(const rn_env_t* env, const char* path, rn_arena_t* arena,
                                            rn_pb_serving_SSLConfig_t** out);
+
+// Reads a ConfigProto, of which |*inout| gets the parts that a session uses.
+RN_MUST_USE rn_status_t rn_config_read_session(const rn_env_t* env, const char* path,
+                                               rn_arena_t* arena, rn_session_options_t* inout);
 
 #endif  // RUNNEL_SERVE_MODEL_CONFIG_H_
