@@ -5,7 +5,7 @@ import textwrap
 from tensorflow.python.autograph.pyct import (
     anno, ast_util, cfg, inspect_utils, naming, origin_info, parser, qual_names, templates, transformer, transpiler)
 from tensorflow.python.autograph.pyct.common_transformers import anf
-from tensorflow.python.autograph.pyct.static_analysis import activity, annos, liveness, reaching_definitions, reaching_fndefs
+from tensorflow.python.autograph.pyct.static_analysis import activity, annos, liveness, reaching_definitions, reaching_fndefs, type_inference
 
 
 def search(rows, wanted):
@@ -138,3 +138,61 @@ first, module, _ = swap.transform(closure(1000), 0)
 second, module_2, _ = swap.transform(closure(2000), 0)
 print(first(1), second(1, z=2), module is module_2, first.__doc__, swap.transform(lambda x: x + 1, 0)[0](3))
 print(inspect_utils.isbuiltin(len), inspect_utils.islambda(lambda: 0), inspect_utils.isconstructor(dict), sorted(inspect_utils.getnamespace(second))[-1])
+
+
+class Types(type_inference.Resolver):
+    """Values have their types, parameters their annotations, sums the wider type."""
+
+    def res_name(self, ns, types_ns, name):
+        value = ns[str(name)] if str(name) in ns else getattr(__builtins__, str(name), None)
+        return {type(value)}, value
+
+    def res_value(self, ns, value):
+        return {type(value)}
+
+    def res_arg(self, ns, types_ns, f_name, name, type_anno, f_is_local):
+        return {{"int": int, "float": float}[str(type_anno)]} if type_anno is not None else None
+
+    def res_call(self, ns, types_ns, node, f_type, args, keywords):
+        return {str}, {qual_names.QN("count"): {complex}}
+
+    def res_binop(self, ns, types_ns, node, left, right):
+        return {float} if float in left | right else {int}
+
+    def res_compare(self, ns, types_ns, node, left, right):
+        return {bool}
+
+    def res_list_literal(self, ns, elt_types):
+        return {list}
+
+
+class Inferred(transpiler.GenericTranspiler):
+    def transform_ast(self, node, ctx):
+        node = activity.resolve(qual_names.resolve(node), ctx)
+        graphs = cfg.build(node)
+        node = reaching_fndefs.resolve(reaching_definitions.resolve(node, ctx, graphs), ctx, graphs)
+        return type_inference.resolve(node, ctx, graphs, Types())
+
+
+def computed(a: int, b: float, c):
+    count = a + 1
+    if a < b:
+        other = a + b
+    else:
+        other = a
+    pair = (count, other)
+
+    def inner(x: int):
+        return x + count, [x]
+    text = closure(a)
+    return inner, pair, text, count, other, c
+
+
+node, _ = Inferred().transform(computed, None)
+for statement in node.body:
+    for part in (*getattr(statement, "targets", ()), getattr(statement, "value", None), getattr(statement, "test", None)):
+        if part is not None and anno.hasanno(part, anno.Static.TYPES):
+            print(parser.unparse(part, include_encoding_marker=False), sorted(map(str, anno.getanno(part, anno.Static.TYPES))))
+for part in node.body[-1].value.elts:
+    print(part.id, sorted(map(str, anno.getanno(part, anno.Static.TYPES, ()))))
+print([sorted(map(str, anno.getanno(part, anno.Static.TYPES, ()))) for part in node.body[3].body[0].value.elts])

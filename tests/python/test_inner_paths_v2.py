@@ -25,12 +25,13 @@ def test_script(name):
     assert done.stdout.splitlines() == expected.splitlines()
 
 
-def test_trees_without_gast():
+@pytest.mark.parametrize("name", ["inner_paths_v2_pyct_script", "inner_paths_v2_converters_script"])
+def test_trees_without_gast(name):
     """The tools of pyct have nodes of their own where the packages gast and astunparse are missing; the latter writes more parentheses."""
-    script = os.path.join(HERE, "inner_paths_v2_pyct_script.py")
+    script = os.path.join(HERE, name + ".py")
     program = "import runpy, sys; sys.modules.update(gast=None, astunparse=None); from runnel import alias; alias.install(True); runpy.run_path(%r)"
     done = subprocess.run([sys.executable, "-c", program % script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
-    expected = stock.recorded("inner_paths_v2_pyct_script", stock.digest(script), lambda: stock.run(script))
+    expected = stock.recorded(name, stock.digest(script), lambda: stock.run(script))
     without = str.maketrans("", "", "()")
     assert done.stdout.translate(without).splitlines() == expected.translate(without).splitlines()

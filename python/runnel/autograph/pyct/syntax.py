@@ -22,17 +22,21 @@ class _FromPython(ast.NodeTransformer):
         return node
 
 
-class _ToPython(ast.NodeTransformer):
-    def visit_Name(self, node):
-        if isinstance(node.ctx, _OwnNodes.Param):
-            annotation = getattr(node, "annotation", None)
-            return ast.copy_location(ast.arg(arg=node.id, annotation=annotation and self.visit(annotation)), node)
-        return ast.copy_location(ast.Name(id=node.id, ctx=node.ctx), node)
-
-    def visit_ExceptHandler(self, node):
-        name = node.name.id if isinstance(node.name, ast.Name) else node.name
-        rest = [self.visit(s) for s in node.body]
-        return ast.copy_location(ast.ExceptHandler(type=node.type and self.visit(node.type), name=name, body=rest), node)
+def _to_python(node):
+    """Returns a tree, a list or a value in Python's own nodes, without notes."""
+    if isinstance(node, list):
+        return [_to_python(one) for one in node]
+    if not isinstance(node, ast.AST):
+        return node
+    if isinstance(node, ast.Name) and isinstance(node.ctx, _OwnNodes.Param):
+        made = ast.arg(arg=node.id, annotation=_to_python(getattr(node, "annotation", None)))
+    elif isinstance(node, ast.Name):
+        made = ast.Name(id=node.id, ctx=node.ctx)
+    else:
+        made = type(node)(**{field: _to_python(getattr(node, field)) for field in node._fields if hasattr(node, field)})
+        if isinstance(made, ast.ExceptHandler) and isinstance(made.name, ast.Name):
+            made.name = made.name.id
+    return ast.copy_location(made, node)
 
 
 class _OwnNodes:
@@ -61,8 +65,7 @@ class _OwnNodes:
     @staticmethod
     def gast_to_ast(node):
         """Returns the tree as Python's own nodes."""
-        import copy
-        return _ToPython().visit(copy.deepcopy(node))
+        return _to_python(node)
 
 
 @functools.lru_cache(None)

@@ -122,7 +122,7 @@ class StmtInferrer(ast.NodeVisitor):
                 return self._types_in[name]
             if name in self._closure_types:
                 return self._closure_types[name] if name not in self._scope.bound else None
-            if name in self._scope.bound - self._scope.nonlocals - self._scope.globals or str(name) not in self._namespace and name in self._scope.bound:
+            if name in self._scope.bound - self._scope.nonlocals - self._scope.globals:
                 return None
             types, value = self._resolver.res_name(self._namespace, self._types_in, name)
             if value is not None:
@@ -264,10 +264,10 @@ class Analyzer(cfg.GraphVisitor):
         self.in_[node], self.out[node] = entering, leaving
         functions = anno.getanno(node.ast_node, anno.Static.DEFINED_FNS_IN, ())
         if functions and any(isinstance(one, syntax.Call) for one in ast.walk(node.ast_node)):
-            seen = {**self._closure_types, **_merged([entering, inferrer.new_symbols] if not isinstance(node.ast_node, syntax.Assign) else [entering])}
+            seen = {**self._closure_types, **entering, **inferrer.new_symbols}
             for function in functions:
                 if _may_call(node.ast_node, function):
-                    self._note_closure(function, {**seen, **inferrer.new_symbols})
+                    self._note_closure(function, seen)
         return before != leaving
 
 
