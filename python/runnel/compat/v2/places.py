@@ -311,10 +311,11 @@ _found: list = []  # (module, name) of what was looked up
 
 def forget_found():
     """Makes the modules look names up again: functions have been replaced by others that can do more."""
-    for module, name in _found:
-        if callable(getattr(module, name)) and not isinstance(getattr(module, name), type):
-            delattr(module, name)
-    _found.clear()
+    found, _found[:] = list(_found), []
+    for module, name in found:  # twice, if two threads looked it up
+        value = vars(module).get(name)
+        if callable(value) and not isinstance(value, type):
+            vars(module).pop(name, None)
 
 
 def _with_dispatch(path, value):
