@@ -156,8 +156,9 @@ def test_summary_without_a_step(tf, np):
 
 def test_names_that_two_threads_looked_up():
     """Such a name is known twice; modules that teach functions more make all names be looked up again."""
+    import os
     import subprocess
     import sys
     program = ("import runnel.v2 as tf\nfrom runnel.compat.v2 import places\nbefore = tf.sin\nplaces._found.append(places._found[-1])\n"
                "places.forget_found()\nassert not places._found and tf.sin is not None\n")
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
