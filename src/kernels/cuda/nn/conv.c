@@ -1,4 +1,6 @@
 // Convolutions and their gradients: by cuDNN, or by the kernels of conv.cu where it cannot.
+#include <stdio.h>
+
 #include "kernels/cpu/nn/conv3d.h"
 #include "kernels/cpu/nn/depthwise.h"
 #include "kernels/cpu/planner/conv_then.h"
@@ -31,12 +33,20 @@ static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
   return rn_depthwise_attrs(init, &((cuda_conv_state_t*)state)->attrs);
 }
 
+// Bytes that the kernel copies at a time: several channels, where they and the addresses allow it.
+static int64_t pad_unit(int64_t channels, const void* from, const void* to) {
+  const uintptr_t both = (uintptr_t)from | (uintptr_t)to | (uintptr_t)channels;
+  return both % 16 == 0 ? 16 : both % 8 == 0 ? 8 : both % 4 == 0 ? 4 : 2;
+}
+
 // Copies x to an image of other sizes: see conv_pad_args.
 static rn_status_t pad(const rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv, const void* from,
                        const int64_t from_sizes[3], void* to, const int64_t to_sizes[3],
                        const int64_t offsets[3]) {
   bool is_first = conv->is_channels_first;
-  int64_t inner = is_first ? 1 : conv->in_depth;
+  const int64_t item = (int64_t)rn_dtype_size((rn_dtype_t)conv->dtype);
+  const int64_t channels = (is_first ? 1 : conv->in_depth) * item;
+  const int64_t unit = pad_unit(channels, from, to), inner = channels / unit;
   conv_pad_args args = {
       .from = from, .to = to, .count = conv->batch * (is_first ? conv->in_depth : 1) * inner};
   for (int a = 0; a < 3; ++a) {
@@ -47,8 +57,9 @@ static rn_status_t pad(const rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv, c
   }
   args.divs[3] = rn_divisor((u32)inner);
   args.is_wide = args.count > INT32_MAX;
-  return rn_cuda_each(ctx, rn_cuda_size_name("nn/conv/pad", (rn_dtype_t)conv->dtype).text,
-                      args.count, &args, sizeof args);
+  char name[32];
+  snprintf(name, sizeof name, "nn/conv/pad_%d", (int)unit);
+  return rn_cuda_each(ctx, name, args.count, &args, sizeof args);
 }
 
 // By cuDNN with an image that has the uneven part of the padding in itself.

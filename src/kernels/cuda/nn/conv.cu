@@ -248,12 +248,13 @@ RN_DEVICE void pad(const conv_pad_args& args) {
       is_inside = is_inside && at >= 0 && at < args.sizes[a];
       from = from * args.sizes[a] + at;
     }
-    ((T*)args.to)[i] = is_inside ? ((const T*)args.from)[from * inner_size + p[3]] : (T)0;
+    ((T*)args.to)[i] = is_inside ? ((const T*)args.from)[from * inner_size + p[3]] : T{};
   }
 }
 RN_KERNEL(pad_2, conv_pad_args) { pad<u16>(args); }
 RN_KERNEL(pad_4, conv_pad_args) { pad<u32>(args); }
 RN_KERNEL(pad_8, conv_pad_args) { pad<u64>(args); }
+RN_KERNEL(pad_16, conv_pad_args) { pad<uint4>(args); }
 
 RN_KERNEL(compare, conv_compare_args) {
   RN_EACH(i, args.count) {
