@@ -80,9 +80,9 @@ void rn_device_remove_idle(rn_device_t* device, rn_idle_memory_t* idle) {
   rn_mutex_unlock(&device->idle_mutex);
 }
 
-void rn_device_drop_idle(rn_device_t* device) {
+void rn_device_drop_idle(rn_device_t* device, bool is_urgent) {
   rn_mutex_lock(&device->idle_mutex);
-  for (rn_idle_memory_t* idle = device->idle; idle; idle = idle->next) idle->drop(idle);
+  for (rn_idle_memory_t* idle = device->idle; idle; idle = idle->next) idle->drop(idle, is_urgent);
   rn_mutex_unlock(&device->idle_mutex);
 }
 

@@ -100,7 +100,8 @@ typedef struct rn_device_vtable_t {
 // Something that keeps memory of a device for later and can do without.
 typedef struct rn_idle_memory_t {
   struct rn_idle_memory_t* next;  // the device's
-  void (*drop)(struct rn_idle_memory_t* idle);
+  // Gives all of it back if |is_urgent|, else what may never be needed again.
+  void (*drop)(struct rn_idle_memory_t* idle, bool is_urgent);
 } rn_idle_memory_t;
 
 struct rn_device_t {
@@ -151,12 +152,12 @@ RN_MUST_USE rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor
 RN_MUST_USE rn_status_t rn_device_host_tensor(const rn_device_t* device, rn_allocator_t host,
                                               rn_dtype_t dtype, rn_shape_t shape, rn_tensor_t* out);
 
-// |idle| is asked to drop its memory when there is none left for somebody, from any thread, until
-// it is removed; a drop under way ends before that.
+// |idle| is asked to drop its memory when somebody takes much or there is none left, from any
+// thread, until it is removed; a drop under way ends before that.
 void rn_device_add_idle(rn_device_t* device, rn_idle_memory_t* idle);
 void rn_device_remove_idle(rn_device_t* device, rn_idle_memory_t* idle);
 // Asks all of them. The caller holds no lock that a drop needs.
-void rn_device_drop_idle(rn_device_t* device);
+void rn_device_drop_idle(rn_device_t* device, bool is_urgent);
 
 // Takes the error of work on |device|. If that has run out of memory meanwhile, adds who holds it.
 RN_MUST_USE rn_status_t rn_device_explain(rn_device_t* device, rn_status_t status);

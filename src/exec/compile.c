@@ -362,8 +362,12 @@ static rn_status_t compile(rn_compile_t* c) {
   return c->options->device->is_host ? RN_OK : rn_compile_segments(c);
 }
 
-static void drop_idle(rn_idle_memory_t* idle) {
-  rn_states_drop((rn_plan_t*)((char*)idle - offsetof(rn_plan_t, idle)));
+static void drop_idle(rn_idle_memory_t* idle, bool is_urgent) {
+  rn_plan_t* plan = (rn_plan_t*)((char*)idle - offsetof(rn_plan_t, idle));
+  if (is_urgent)
+    rn_states_drop(plan);
+  else
+    rn_states_shrink(plan);
 }
 
 rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options, rn_allocator_t allocator,

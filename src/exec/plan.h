@@ -241,7 +241,7 @@ struct rn_plan_t {
   struct rn_state_t* free_states;  // Owned; states of earlier steps, ready for the next
   rn_idle_memory_t idle;           // these states, which the device may ask for
   int32_t free_count;
-  bool has_run;  // a step has ended
+  int32_t steps;  // that have ended; 2 stands for more
 };
 
 #endif  // RUNNEL_EXEC_PLAN_H_

@@ -7,8 +7,9 @@
 
 // The most idle states that a plan keeps; further concurrent steps make and free their own.
 #define MAX_FREE_STATES 16
-// A plan's first step keeps no block of this size: many plans, such as those that initialize
-// variables or save them, run once.
+// Many plans, such as those that initialize variables or save them, run once. So a plan's first
+// step keeps no block of this size on the host. On a device, where memory that comes and goes falls
+// to pieces, it does, until another plan takes such a block for its first step.
 #define LARGE_BLOCK ((size_t)16 << 20)
 
 static size_t take(size_t* total, size_t count, size_t size) {
@@ -35,10 +36,12 @@ static void set_templates(rn_state_t* state) {
 static rn_status_t take_block(rn_state_t* state) {
   const rn_plan_t* plan = state->plan;
   if (!plan->block_size || state->block) return RN_OK;
+  if (plan->block_size >= LARGE_BLOCK && !plan->device->is_host)
+    rn_device_drop_idle(plan->device, false);
   rn_status_t status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
   if (!rn_ok(status)) {  // other plans may keep what this one needs
     rn_status_free(status);
-    rn_device_drop_idle(plan->device);
+    rn_device_drop_idle(plan->device, true);
     status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
   }
   if (!rn_ok(status)) {
@@ -106,6 +109,13 @@ void rn_states_drop(rn_plan_t* plan) {
   }
 }
 
+void rn_states_shrink(rn_plan_t* plan) {
+  rn_mutex_lock(&plan->mutex);
+  for (rn_state_t* state = plan->free_states; state && plan->steps < 2; state = state->next)
+    if (plan->block_size >= LARGE_BLOCK) drop_block(state);
+  rn_mutex_unlock(&plan->mutex);
+}
+
 // Invariant 31: nothing of a step is left in its state.
 static __attribute__((unused)) bool is_as_new(const rn_state_t* state) {
   const rn_plan_t* plan = state->plan;
@@ -141,10 +151,10 @@ void rn_state_release(rn_state_t* state) {
   rn_plan_t* plan = state->plan;
   RN_ASSERT(is_as_new(state));
   rn_mutex_lock(&plan->mutex);
-  bool is_first = !plan->has_run;
+  plan->steps += plan->steps < 2;
+  bool is_spent = plan->device->is_host && plan->block_size >= LARGE_BLOCK && plan->steps < 2;
   bool kept = plan->free_count < MAX_FREE_STATES;
-  plan->has_run = true;
-  if (is_first && plan->block_size >= LARGE_BLOCK) drop_block(state);
+  if (is_spent) drop_block(state);
   if (kept) {
     state->next = plan->free_states;
     plan->free_states = state;

@@ -46,6 +46,8 @@ void rn_state_release(rn_state_t* state);
 void rn_state_destroy(rn_state_t* state);
 // Frees the states of |plan| that no step uses.
 void rn_states_drop(rn_plan_t* plan);
+// Gives back their memory on the device if the plan has run once only: it may not run again.
+void rn_states_shrink(rn_plan_t* plan);
 
 // Whether output |o| of |instr|, of |dtype|, is in the memory of a device that is not the host.
 // NULL stands for a constant or a feed. Control flow has no kernels; its values are where
