@@ -64,7 +64,7 @@ DIFFERENT_V2 = {
 # Why names are absent: a reason, and the names or namespaces ("flags.") that it is for. Those without a reason are not written yet.
 REASONS = {
     "absl has them: `from absl import flags`": "flags. logging.TaskLevelStatusMessage",
-    "distributed snapshots are not there yet": "data.experimental.distributed_save",
+    "distributed snapshots are not written yet": "data.experimental.distributed_save",
     "the quantizer is a program of its own; see quantization.md": "quantization.experimental. train.do_quantize_training_on_graphdef",
     "they trace stock's runtime; `runnel` has its own tools, see debugging.md": "profiler.experimental. summary.trace_export summary.trace_off "
                                                                               "summary.trace_on debugging.experimental.",

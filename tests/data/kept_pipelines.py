@@ -282,3 +282,30 @@ def shards_bad(c):
     for version in (1, 2):
         walk(c, tf.raw_ops.SnapshotDatasetReader(shard_dir=p, start_index=0, version=version, **INT), {p: "$TMP/none"})
     walk(c, tf.raw_ops.SnapshotDatasetReader(shard_dir=p, start_index=0, version=3, **INT), {p: "$TMP/none"})
+
+
+@case
+def chunks_of_snapshots(c):
+    p = tf.placeholder(tf.string, [])
+    names = ["chunk_0_0_3", "chunk_1_0_2", "chunk_0_1_3", "chunk_10_0_1", "chunk_0_10_1", "chunk_2_3_-1", "junk"]
+    files = [tf.raw_ops.WriteFile(filename=tf.strings.join([p, "/chunks/" + n]), contents="") for n in names]
+    c.run(target=files, feed={p: "$TMP/s"})
+    end = tf.raw_ops.WriteFile(filename=tf.strings.join([p, "/DONE"]), contents="")
+    c.run(target=[end], feed={p: "$TMP/s"})
+    c.run(target=[end], feed={p: "$TMP/empty"})
+    chunks = tf.raw_ops.ListSnapshotChunksDataset(snapshot_path=p, output_types=[tf.string], output_shapes=[[]])
+    length = tf.raw_ops.MapDataset(
+        input_dataset=chunks, other_arguments=[], f=base_name, output_types=[tf.string], output_shapes=[[]])
+    for folder in ("s", "empty"):
+        walk(c, length, {p: "$TMP/" + folder}, types=(tf.string,))
+    walk(c, chunks, {p: ""}, types=(tf.string,))
+    for compression in ("", "GZIP", "SNAPPY"):
+        kept = "kept_" + (compression or "NONE")
+        run, = [n for n in os.listdir(os.path.join(FILES, kept)) if "." not in n]
+        walk(c, tf.raw_ops.SnapshotChunkDataset(chunk_file=p, compression=compression, **INT),
+             {p: "$DIR/%s/%s/00000001.shard/00000000.snapshot" % (kept, run)}, repeat=30)
+
+
+@defun(tf.string)
+def base_name(path):
+    return tf.strings.regex_replace(path, ".*/", "")

@@ -174,3 +174,80 @@ for bad in (dict(output_types=[tf.int64]), dict(output_types=[tf.int64, tf.varia
     folder = tmp_path / "first"
     folder.mkdir()
     subprocess.run([sys.executable, "-c", head + program, str(folder)], check=True, cwd=HERE)
+
+
+@pytest.mark.skipif(not stock.is_there(), reason="no stock TensorFlow")
+def test_distributed_snapshots(tmp_path):
+    """What stock's tf.data service writes, loaded here; also before it is complete."""
+    stock.run("""
+import os, sys, time
+import tensorflow as tf
+service, folder = tf.data.experimental.service, sys.argv[1]
+dispatcher = service.DispatchServer(service.DispatcherConfig(work_dir=folder + "/work", fault_tolerant_mode=True))
+workers = [service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1])) for _ in range(2)]
+for compression in (None, "SNAPPY"):
+    path = folder + "/%s" % compression
+    dataset = tf.data.Dataset.range(50).map(lambda i: {"n": i, "text": tf.strings.as_string(i)})
+    tf.data.experimental.distributed_save(dataset, path, dispatcher.target.split("://")[1], compression)
+    while not os.path.exists(path + "/DONE"):
+        time.sleep(0.05)
+""", str(tmp_path))
+    program = """
+import threading, time
+folder = sys.argv[1]
+def elements(dataset):
+    return sorted((int(x["n"]), x["text"].numpy()) for x in dataset)
+want = sorted((i, b"%d" % i) for i in range(50))
+for compression in ("None", "SNAPPY"):
+    path = folder + "/" + compression
+    dataset = tf.data.Dataset.load(path)
+    assert elements(dataset) == want
+    assert elements(tf.data.Dataset.load(path, reader_func=lambda chunks: chunks.flat_map(lambda x: x))) == want
+    for wrong in (dict(element_spec=tf.TensorSpec([], tf.int64)), dict(compression="GZIP")):
+        try:
+            tf.data.Dataset.load(path, **wrong)
+        except ValueError as error:
+            assert "Failed to load tf.data snapshot at" in str(error)
+        else:
+            raise SystemExit("loaded with %r" % wrong)
+# Chunks that come later; the state of a walk; an error that the writers left.
+path = folder + "/None"
+chunks = sorted(os.listdir(path + "/chunks"))
+os.rename(path + "/DONE", path + "/later")
+os.rename(path + "/chunks/" + chunks[-1], path + "/last")
+def complete():
+    time.sleep(0.5)
+    os.rename(path + "/last", path + "/chunks/" + chunks[-1])
+    os.rename(path + "/later", path + "/DONE")
+thread = threading.Thread(target=complete)
+thread.start()
+assert elements(tf.data.Dataset.load(path)) == want
+thread.join()
+spec = tf.TensorSpec([], tf.string)
+names = tf.data.experimental.from_variant(tf.raw_ops.ListSnapshotChunksDataset(
+    snapshot_path=path, output_types=[tf.string], output_shapes=[[]]), spec)
+everything = [x.numpy() for x in names]
+assert len(everything) == len(chunks) > 1
+iterator = iter(names)
+first = next(iterator).numpy()
+state = tf.train.Checkpoint(iterator=iterator).save(folder + "/state")
+iterator = iter(names)
+tf.train.Checkpoint(iterator=iterator).restore(state)
+assert [first] + [x.numpy() for x in iterator] == everything
+with open(path + "/ERROR", "w") as file:
+    file.write('code: RESOURCE_EXHAUSTED message: "no room"')
+try:
+    list(names)
+except tf.errors.ResourceExhaustedError as error:
+    assert "no room" in str(error)
+else:
+    raise SystemExit("listed what failed")
+try:
+    tf.data.Dataset.load(path)
+except ValueError as error:
+    assert "The save job failed to write it." in str(error)
+else:
+    raise SystemExit("loaded what failed")
+"""
+    head = "import os, sys; sys.path[:0] = %r; import runnel as tf; tf.enable_eager_execution()\n" % [os.path.join(ROOT, "python")]
+    subprocess.run([sys.executable, "-c", head + program, str(tmp_path)], check=True, cwd=HERE)

@@ -1,15 +1,18 @@
 """Datasets in files, in stock's format: Dataset.save, load and snapshot."""
 
 import os
+import time
 
 from runnel import dtypes, raw_ops
-from runnel.core import tensor_shape
+from runnel.core import tensor_shape, text_format
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import executing_eagerly
+from runnel.core.protobuf import message_class
 from runnel.data import structure
 from runnel.eager.tracing import trace
 
 _SPEC_FILE = "dataset_spec.pb"
+_RETRY_SECONDS = 5
 
 
 class SavedMethods:
@@ -54,12 +57,22 @@ class SavedMethods:
 
     @staticmethod
     def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
-        """Creates a dataset of the elements that `save` wrote. `reader_func` turns the dataset of shards into one dataset."""
+        """Creates a dataset of the elements that `save`, or the tf.data service, wrote.
+
+        `reader_func` turns the dataset of shards into one dataset. With `wait`, waits until there is something.
+        """
         from runnel import errors
-        from runnel.core.protobuf import message_class
         from runnel.data.dataset import Dataset
         from runnel.saved_model import structured_value
         path = os.fspath(path)
+        while wait:
+            try:
+                return Dataset.load(path, element_spec, compression, reader_func)
+            except errors.NotFoundError:
+                time.sleep(_RETRY_SECONDS)
+        distributed = _distributed_metadata(path)
+        if distributed is not None:
+            return _load_distributed(path, distributed, element_spec, compression, reader_func)
         if element_spec is None:
             name = os.path.join(path, _SPEC_FILE)
             try:
@@ -93,9 +106,45 @@ class SavedMethods:
             compression=compression or "", **self._attrs))
 
 
+def _distributed_metadata(path):
+    """Returns what lies beside a distributed snapshot; None if there is none at `path`."""
+    try:
+        with open(os.path.join(path, "snapshot.metadata"), "rb") as file:
+            return text_format.Parse(file.read(), message_class("DistributedSnapshotMetadata")())
+    except (FileNotFoundError, text_format.ParseError, UnicodeDecodeError):
+        return None
+
+
+def _load_distributed(path, metadata, element_spec, compression, reader_func):
+    from runnel.data.dataset import Dataset
+    from runnel.saved_model import structured_value
+    failed = "Failed to load tf.data snapshot at %s." % path
+    if os.path.exists(os.path.join(path, "ERROR")):
+        with open(os.path.join(path, "ERROR"), encoding="utf-8", errors="replace") as file:
+            raise ValueError("%s The save job failed to write it. Status: %s" % (failed, file.read()))
+    spec = structured_value.decode(message_class("StructuredValue").FromString(metadata.element_spec))
+    if element_spec and element_spec != spec:
+        raise ValueError("%s User specified element_spec %s, but the actual element_spec is %s." % (failed, element_spec, spec))
+    if compression and compression != metadata.compression:
+        raise ValueError("%s User specified compression %s, but the actual compression is %s." % (failed, compression, metadata.compression))
+    chunks = Dataset(None, structure.TensorSpec([], dtypes.string))
+    chunks._variant_tensor = raw_ops.ListSnapshotChunksDataset(
+        snapshot_path=convert_to_tensor(path, dtypes.string, name="snapshot_path"), **chunks._attrs)
+
+    def chunk(file):
+        made = Dataset(None, spec)
+        made._variant_tensor = raw_ops.SnapshotChunkDataset(chunk_file=file, compression=metadata.compression, **made._attrs)
+        return made
+    return _default_reader(reader_func)(chunks.map(chunk))
+
+
+def _default_reader(reader_func):
+    return reader_func or (lambda shards: shards.interleave(lambda shard: shard, cycle_length=os.cpu_count(), num_parallel_calls=-1))
+
+
 def _reading(reader_func, element_spec):
     """Returns the function from a dataset of shards to a dataset; by default it interleaves the shards."""
     from runnel.data.dataset import Dataset, DatasetSpec
-    read = reader_func or (lambda shards: shards.interleave(lambda shard: shard, cycle_length=os.cpu_count(), num_parallel_calls=-1))
+    read = _default_reader(reader_func)
     return trace(lambda variant: read(Dataset(variant, DatasetSpec(element_spec)))._variant_tensor,
                  [(dtypes.variant, tensor_shape.TensorShape([]))], "Dataset_reader_func")

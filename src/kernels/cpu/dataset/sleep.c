@@ -1,6 +1,5 @@
 // SleepDataset: waits before it passes an element on.
-#include "base/container.h"
-#include "kernels/cpu/dataset/data.h"
+#include "kernels/cpu/dataset/waiter.h"
 
 typedef struct sleep_t {
   rn_dataset_t base;
@@ -35,47 +34,11 @@ static void sleep_stop(rn_data_iterator_t* iterator) {
   rn_data_source_stop(&((sleep_iterator_t*)iterator)->source);
 }
 
-// A wait that the cancellation of its step ends.
-typedef struct sleep_wait_t {
-  rn_cancel_entry_t entry;
-  rn_mutex_t mutex;
-  rn_cond_t changed;
-  bool is_cancelled;  // guarded by |mutex|
-} sleep_wait_t;
-
-static void on_cancelled(rn_cancel_entry_t* entry) {
-  sleep_wait_t* wait = RN_CONTAINER_OF(entry, sleep_wait_t, entry);
-  rn_mutex_lock(&wait->mutex);
-  wait->is_cancelled = true;
-  rn_cond_broadcast(&wait->changed);
-  rn_mutex_unlock(&wait->mutex);
-}
-
-// Blocks the thread: the op exists to simulate slow work.
-static rn_status_t wait_for(const rn_data_request_t* request, const rn_env_t* env, int64_t micros) {
-  sleep_wait_t wait = {.entry.fn = on_cancelled};
-  rn_mutex_init(&wait.mutex);
-  rn_cond_init(&wait.changed);
-  int64_t until = env->now_ns(env->self) + micros * 1000;
-  if (request->step->deadline_ns && request->step->deadline_ns < until)
-    until = request->step->deadline_ns + 1;
-  if (rn_cancel_add(request->step->cancel, &wait.entry)) {
-    rn_mutex_lock(&wait.mutex);
-    while (!wait.is_cancelled && env->now_ns(env->self) < until)
-      rn_cond_wait_until(&wait.changed, &wait.mutex, until);
-    rn_mutex_unlock(&wait.mutex);
-    rn_cancel_remove(request->step->cancel, &wait.entry);
-  }
-  rn_cond_destroy(&wait.changed);
-  rn_mutex_destroy(&wait.mutex);
-  return rn_data_stopped(request);
-}
-
 static bool sleep_next(rn_data_iterator_t* iterator) {
   sleep_iterator_t* own = (sleep_iterator_t*)iterator;
   const sleep_t* dataset = (const sleep_t*)iterator->dataset;
   if (iterator->phase == 0) {
-    rn_status_t status = wait_for(iterator->asked, dataset->base.host->env, dataset->micros);
+    rn_status_t status = rn_data_pause(iterator->asked, dataset->base.host->env, dataset->micros);
     if (!rn_ok(status)) return rn_data_finish(iterator, status);
     iterator->phase = 1;
     if (!rn_data_ask(&own->source, iterator->asked->out)) return false;

@@ -40,3 +40,38 @@ void rn_data_waiter_answer(rn_data_waiter_t* waiter, rn_data_request_t* request)
   rn_data_waiter_leave(waiter);
   request->done(request);
 }
+
+// A wait that the cancellation of its step ends.
+typedef struct waiter_pause_t {
+  rn_cancel_entry_t entry;
+  rn_mutex_t mutex;
+  rn_cond_t changed;
+  bool is_cancelled;  // guarded by |mutex|
+} waiter_pause_t;
+
+static void on_pause_cancelled(rn_cancel_entry_t* entry) {
+  waiter_pause_t* wait = RN_CONTAINER_OF(entry, waiter_pause_t, entry);
+  rn_mutex_lock(&wait->mutex);
+  wait->is_cancelled = true;
+  rn_cond_broadcast(&wait->changed);
+  rn_mutex_unlock(&wait->mutex);
+}
+
+rn_status_t rn_data_pause(const rn_data_request_t* request, const rn_env_t* env, int64_t micros) {
+  waiter_pause_t wait = {.entry.fn = on_pause_cancelled};
+  rn_mutex_init(&wait.mutex);
+  rn_cond_init(&wait.changed);
+  int64_t until = env->now_ns(env->self) + micros * 1000;
+  if (request->step->deadline_ns && request->step->deadline_ns < until)
+    until = request->step->deadline_ns + 1;
+  if (rn_cancel_add(request->step->cancel, &wait.entry)) {
+    rn_mutex_lock(&wait.mutex);
+    while (!wait.is_cancelled && env->now_ns(env->self) < until)
+      rn_cond_wait_until(&wait.changed, &wait.mutex, until);
+    rn_mutex_unlock(&wait.mutex);
+    rn_cancel_remove(request->step->cancel, &wait.entry);
+  }
+  rn_cond_destroy(&wait.changed);
+  rn_mutex_destroy(&wait.mutex);
+  return rn_data_stopped(request);
+}

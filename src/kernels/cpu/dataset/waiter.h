@@ -27,4 +27,9 @@ rn_data_request_t* rn_data_waiter_take_locked(rn_data_waiter_t* waiter);
 // Resumes |request|, which was taken; NULL does nothing. This may free the iterator.
 void rn_data_waiter_answer(rn_data_waiter_t* waiter, rn_data_request_t* request);
 
+// Blocks the thread for |micros|, for iterators that have nothing to be woken by. CANCELLED or
+// DEADLINE_EXCEEDED if the request's step ends before.
+RN_MUST_USE rn_status_t rn_data_pause(const rn_data_request_t* request, const rn_env_t* env,
+                                      int64_t micros);
+
 #endif  // RUNNEL_KERNELS_CPU_DATASET_WAITER_H_
