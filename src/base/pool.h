@@ -64,9 +64,10 @@ typedef void (*rn_pool_body_t)(void* arg, int64_t begin, int64_t end);
 // so results are too. One piece runs in the caller at no cost. How many threads work is learnt from
 // how long such loops took (pool_cost.h).
 void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain, rn_pool_body_t body, void* arg);
-// rn_pool_for with pieces of |grain|, where that makes several. A shorter loop has pieces of
-// |small| and is shared with workers that are looking for work already: waking one would cost more
-// than a single such loop. The pieces are the same for any number of threads, here too.
+// rn_pool_for with pieces of |grain|, or shorter ones down to |small| where that makes few: threads
+// claim several of them at once if they take no time. A loop of no more than |grain| is shared with
+// workers that are looking for work already: waking one would cost more than a single such loop.
+// The pieces are the same for any number of threads, here too.
 void rn_pool_for_small(rn_pool_t* pool, int64_t count, int64_t grain, int64_t small,
                        rn_pool_body_t body, void* arg);
 

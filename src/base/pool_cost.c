@@ -8,11 +8,15 @@
 #define WARM_NS 60000
 #define FIRST_INTERVAL 8
 #define MOST_INTERVAL 2048
+// The same for long loops: they are hardly ever better with fewer threads, and need no start.
+#define LONG_TRIAL_LOOPS 4
+#define LONG_FIRST_INTERVAL 32
 // A trial must win by this much, since moving the work between threads has a price of its own.
 #define CLEAR_WIN 0.96f
 // A level that is this much worse than the best is not worth a look at the one beyond it.
 #define HOPELESS 1.5f
-#define CHANGED 1.5f  // times that differ by this are those of another machine, or other data
+#define LONG_HOPELESS 1.1f  // of a long loop: the trial ends
+#define CHANGED 1.5f        // times that differ by this are those of another machine, or other data
 // The weight of a new time. Interruptions make times longer, and nothing makes them shorter.
 #define STEP_DOWN (1.0f / 4)
 #define STEP_UP (1.0f / 16)
@@ -55,9 +59,17 @@ static void unlock(rn_pool_cost_t* entry) {
   atomic_store_explicit(&entry->is_locked, false, memory_order_release);
 }
 
+static bool is_long(const rn_pool_cost_t* entry) {
+  return entry->time_ns[entry->best] > RN_POOL_COST_LONG_NS;
+}
+
+static int first_interval(const rn_pool_cost_t* entry) {
+  return is_long(entry) ? LONG_FIRST_INTERVAL : FIRST_INTERVAL;
+}
+
 static void start_trial_locked(rn_pool_cost_t* entry, int level) {
+  entry->trial_left = is_long(entry) ? LONG_TRIAL_LOOPS : TRIAL_LOOPS + WARM_LOOPS;
   entry->trial = (uint8_t)level;
-  entry->trial_left = TRIAL_LOOPS + WARM_LOOPS;
   entry->warm_ns = 0;
   entry->time_ns[level] = 0;
 }
@@ -78,7 +90,7 @@ static int candidate_locked(rn_pool_cost_t* entry, int top) {
   int first = entry->is_upwards && best < top ? best + 1 : best - 1;
   if (first < 0) first = best < top ? best + 1 : best;
   // Unknown levels come first. The way down ends where the times get much worse.
-  for (int level = best - 1; level >= 0; --level) {
+  for (int level = best - 1; level >= 0 && !is_long(entry); --level) {
     if (entry->time_ns[level] == 0) return level;
     if (entry->time_ns[level] > HOPELESS * entry->time_ns[best]) break;
   }
@@ -87,8 +99,7 @@ static int candidate_locked(rn_pool_cost_t* entry, int top) {
 
 static int level_locked(rn_pool_cost_t* entry, int top) {
   if (entry->trial_left) return entry->trial;
-  float time_ns = entry->time_ns[entry->best];
-  if (time_ns == 0 || time_ns > RN_POOL_COST_MOST_NS || --entry->countdown) return entry->best;
+  if (entry->time_ns[entry->best] == 0 || --entry->countdown) return entry->best;
   entry->countdown = entry->interval;
   int trial = candidate_locked(entry, top);
   if (trial != entry->best) start_trial_locked(entry, trial);
@@ -132,11 +143,11 @@ rn_pool_choice_t rn_pool_cost_choose(rn_pool_costs_t* costs, const rn_pool_work_
 }
 
 static void end_trial_locked(rn_pool_cost_t* entry) {
-  if (entry->trial == entry->best) {
-    // the very first
+  if (entry->trial == entry->best) {  // the very first
+    entry->interval = (uint16_t)first_interval(entry);
   } else if (entry->time_ns[entry->trial] < CLEAR_WIN * entry->time_ns[entry->best]) {
     entry->best = entry->trial;
-    entry->interval = FIRST_INTERVAL;
+    entry->interval = (uint16_t)first_interval(entry);
   } else if (entry->interval < MOST_INTERVAL) {
     entry->interval *= 2;
   }
@@ -156,11 +167,15 @@ static void record_trial_locked(rn_pool_cost_t* entry, float time_ns) {
     return;
   }
   entry->time_ns[entry->trial] = mixed(entry->time_ns[entry->trial], time_ns);
+  const float best_ns = entry->time_ns[entry->best];
+  bool is_hopeless = is_long(entry) && entry->time_ns[entry->trial] > LONG_HOPELESS * best_ns;
+  if (is_hopeless) entry->trial_left = 1;
   if (--entry->trial_left == 0) end_trial_locked(entry);
 }
 
 static void hasten_locked(rn_pool_cost_t* entry, int interval) {
-  entry->interval = (uint16_t)(interval < FIRST_INTERVAL ? FIRST_INTERVAL : interval);
+  const int least = first_interval(entry);
+  entry->interval = (uint16_t)(interval < least ? least : interval);
   if (entry->countdown > entry->interval) entry->countdown = entry->interval;
 }
 
@@ -169,7 +184,7 @@ static void watch_locked(rn_pool_cost_t* entry) {
   float now = entry->time_ns[entry->best];
   if (now < CHANGED * entry->settled_ns && entry->settled_ns < CHANGED * now) return;
   entry->settled_ns = now;
-  hasten_locked(entry, FIRST_INTERVAL);
+  hasten_locked(entry, 0);
 }
 
 void rn_pool_cost_record(const rn_pool_choice_t* choice, int most, int64_t time_ns) {

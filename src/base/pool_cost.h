@@ -5,8 +5,9 @@
 // that for some loops in a row, and so on down; later it tries a neighbour of the best now and
 // then, more and more rarely as long as that does not win and the times stay what they are. So a
 // loop that gets slower with more threads (too short, limited by memory, on a busy machine) uses
-// fewer, whatever the reason. Loops above RN_POOL_COST_MOST_NS are not tried: they gain from all
-// threads.
+// fewer, whatever the reason. Of loops above RN_POOL_COST_LONG_NS, which nearly always gain from
+// all threads, only neighbours of the best are tried, rarely, and no longer than one loop if that
+// is clearly slower.
 //
 // The pieces of a loop do not depend on this, and so its results do not.
 #ifndef RUNNEL_BASE_POOL_COST_H_
@@ -16,7 +17,7 @@
 
 #include "base/pool.h"
 
-#define RN_POOL_COST_MOST_NS 300000
+#define RN_POOL_COST_LONG_NS 300000
 #define RN_POOL_COST_LEVELS 8  // 1, 2, 4 ... 64 threads, or the most that a loop can use
 // A loop can have one of this many places; a new one takes a free place, or that of a loop which
 // did not run lately. Large networks have hundreds of loops, and one that loses its place starts

@@ -18,6 +18,8 @@
 // A share has at least this many chunks if it has as many pieces, so that the last ones are short.
 #define LEAST_CHUNKS 8
 #define FANOUT 2  // workers that a worker wakes
+// Pieces that are enough for many threads; a loop of fewer has shorter ones, if the caller allows.
+#define ENOUGH_PIECES 64
 
 #define FLAG_BACKWARDS 1u  // last pieces of a share first
 #define FLAG_WAKES 2u      // worth a wake-up
@@ -384,9 +386,10 @@ void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain, rn_pool_body_t b
 void rn_pool_for_small(rn_pool_t* pool, int64_t count, int64_t grain, int64_t small,
                        rn_pool_body_t body, void* arg) {
   bool is_small = count <= grain && count > small;
-  if (count <= grain && !is_small) grain = count;
+  int64_t piece = count / ENOUGH_PIECES;
+  if (piece < small) piece = small;
   rn_pool_run(pool, &(rn_pool_work_t){.count = count,
-                                      .grain = is_small ? small : grain,
+                                      .grain = piece < grain ? piece : grain,
                                       .body = body,
                                       .arg = arg,
                                       .is_small = is_small});

@@ -49,12 +49,22 @@ Test(pool_cost, finds_the_best_number_of_threads) {
   }
 }
 
-// Long loops are not tried with fewer threads: each trial would cost milliseconds.
-Test(pool_cost, long_loops_use_all) {
+static double crowded(int threads) { return 4e6 / threads + 0.3e6 * threads; }  // least at 4
+
+// Long loops are hardly tried with fewer threads, since each trial costs milliseconds; but if fewer
+// are better, they get fewer.
+Test(pool_cost, long_loops) {
   rn_pool_work_t work = {.count = 7, .grain = 1, .body = body};
   int used[17] = {0};
-  simulate(&work, 12, slow, 5000, used);
-  cr_assert_eq(used[12], 5000);
+  double total = simulate(&work, 12, slow, 5000, used);
+  cr_assert_geq(used[12], 4980);
+  cr_assert_eq(used[12] + used[8], 5000);
+  cr_assert_lt(total, 1.005 * 5000 * slow(12));
+  rn_pool_work_t other = {.count = 77, .grain = 1, .body = body};
+  simulate(&other, 16, crowded, 300, NULL);
+  int then[17] = {0};
+  simulate(&other, 16, crowded, 1000, then);
+  cr_assert_gt(then[4], 900);
 }
 
 Test(pool_cost, follows_a_change) {
