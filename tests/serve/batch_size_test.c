@@ -106,6 +106,33 @@ Test(batch_size, a_step_is_learned_within_fifty_batches) {
   }
 }
 
+// One row takes longer than the objective allows. Rows that cost little more are taken along; rows
+// that cost as much as the first are not.
+Test(batch_size, a_lost_objective_does_not_cost_throughput) {
+  static const struct {
+    fake_profile_t profile;
+    int64_t least, most;
+  } rows[] = {{{"slow start", 30000, 100}, 75, 151},
+              {{"slow everywhere", 100, 30000}, 1, 1},
+              {{"both", 15000, 15000}, 1, 2}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      fake_time_t time;
+      fake_time_init(&time, seed);
+      rn_batch_size_t* size = make(RN_BATCH_LEARN, 0);
+      run_full(size, &time, &rows[i].profile, 50, 0, 1, 0);
+      double sum = 0;
+      for (int turn = 0; turn < 1000; ++turn) {
+        run_full(size, &time, &rows[i].profile, 1, 0, 1, 0);
+        sum += (double)rn_batch_size_limit(size) / 1000;
+      }
+      cr_assert(sum >= (double)rows[i].least && sum <= (double)rows[i].most + 0.2,
+                "%s: %.1f rows on average", rows[i].profile.name, sum);
+      rn_batch_size_destroy(size);
+    }
+  }
+}
+
 Test(batch_size, knows_the_cost_after_a_long_time_too) {
   fake_profile_t profile = {"small batches", 180, 2};
   fake_time_t time;

@@ -199,9 +199,13 @@ static int64_t enough_rows(const rn_batch_size_t* size, int64_t limit) {
 }
 
 static void adapt(rn_batch_size_t* size, int64_t rows, double ns) {
-  double objective = (double)size->options.objective_ns, budget = BUDGET * objective;
+  double budget = BUDGET * (double)size->options.objective_ns;
   bool is_outlier = ns > STEP_FACTOR * expect(size, (double)rows);
-  if (ns > TOO_LONG * objective && rows > 1) {
+  // If not even one row fits, the objective is lost, but the throughput need not be.
+  double least = LEAST_BUDGET * expect(size, 1);
+  bool is_lost = budget < least;
+  if (is_lost) budget = least;
+  if (ns > budget * (TOO_LONG / BUDGET) && rows > 1) {
     // A batch that took much longer than its size explains says nothing about sizes.
     if (!is_outlier) size->margin = fmin(size->margin * MARGIN_UP, MARGIN_MAX);
     if (!is_outlier && rows <= size->trusted) size->trusted = rows / 2;
@@ -209,18 +213,14 @@ static void adapt(rn_batch_size_t* size, int64_t rows, double ns) {
     size->margin -= MARGIN_DOWN * (size->margin - 1);
     if (ns <= budget && rows > size->trusted) size->trusted = rows;
   }
-  // If not even one row fits, the objective is lost, but the throughput need not be.
-  double least = LEAST_BUDGET * expect(size, 1);
-  if (budget < least) {
-    budget = least;
-    if (rows > size->trusted) size->trusted = rows;
-  }
   int64_t limit = fitting_size(size, size->margin * exp(sqrt(size->spread)), budget);
   int64_t most = size->trusted <= size->options.max / 2 ? 2 * size->trusted : size->options.max;
   int64_t enough = enough_rows(size, limit);
   if (++size->turn >= PROBE) {
     size->turn = 0;
     if (enough <= limit / 2) enough *= 2;
+    // Whether a second row would cost anything shows only with two.
+    if (is_lost && size->known < 2) enough = limit = 2;
   }
   if (most < limit) limit = most;
   size->limit = enough < limit ? enough : limit;
