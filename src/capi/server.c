@@ -91,8 +91,10 @@ static rn_status_t create(rn_str_t proto, int cpus, rn_arena_t* arena, rn_server
   RN_RETURN_IF_ERROR(rn_lease_of_config(settings, &options.lease_ns));
   if (cpus) options.cpu_devices = cpus;
   const rn_pb_ConfigProto_t* config = def->default_session_config;
-  if (config && config->experimental)
+  if (config && config->experimental) {
     options.collective_leader = config->experimental->collective_group_leader;
+    options.collective_nccl = config->experimental->collective_nccl;
+  }
   return create_server(&options, out);
 }
 

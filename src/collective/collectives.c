@@ -115,6 +115,10 @@ void rn_local_collectives_destroy(rn_local_collectives_t* collectives) {
   RN_FREE(collectives->allocator, collectives);
 }
 
+void rn_local_collectives_prefer_library(rn_local_collectives_t* collectives) {
+  collectives->prefers_library = true;
+}
+
 rn_collectives_t* rn_local_collectives_face(rn_local_collectives_t* collectives) {
   return &collectives->face;
 }

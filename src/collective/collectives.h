@@ -59,6 +59,9 @@ RN_MUST_USE rn_status_t rn_local_collectives_create(const rn_env_t* env, rn_allo
                                                     rn_local_collectives_t** out);
 // No member may be left. NULL is fine.
 void rn_local_collectives_destroy(rn_local_collectives_t* collectives);
+// Runs all instances by the library of their devices that can, whatever their hints say: the same
+// for all tasks. Before the first member comes.
+void rn_local_collectives_prefer_library(rn_local_collectives_t* collectives);
 rn_collectives_t* rn_local_collectives_face(rn_local_collectives_t* collectives);
 // Allows instances again after an abort, and forgets all groups without waiting members.
 void rn_local_collectives_reset(rn_local_collectives_t* collectives);

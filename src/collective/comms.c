@@ -352,7 +352,8 @@ static rn_status_t find_comm(const rn_meeting_t* meeting, const rn_comm_library_
 // The library for |meeting|; NULL if it goes through host memory.
 static const rn_comm_library_t* library_for(const rn_meeting_t* meeting) {
   const rn_collective_t* like = meeting->members[0];
-  if (!rn_str_is(like->hint, "nccl") || !meeting->group->is_ours) return NULL;
+  if (!meeting->owner->prefers_library && !rn_str_is(like->hint, "nccl")) return NULL;
+  if (!meeting->group->is_ours) return NULL;
   const rn_comm_library_t* library = rn_device_comm_library(like->device);
   return library && library->takes(like) ? library : NULL;
 }

@@ -49,6 +49,7 @@ struct rn_local_collectives_t {
   const rn_env_t* env;
   rn_allocator_t allocator;
   rn_collective_cluster_t cluster;
+  bool prefers_library;
   rn_collectives_t* _Atomic forward;  // where members go instead; NULL: here
   rn_mutex_t mutex;                   // guards what follows
   rn_groups_t groups;

@@ -237,6 +237,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .peers = peers,
                                       .reach = reach,
                                       .collective_leader = leader_of(server),
+                                      .collective_nccl = options->collective_nccl,
                                       .exchanger = rn_mpi_exchanger(server->mpi)};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
   RN_RETURN_IF_ERROR(

@@ -45,6 +45,7 @@ typedef struct rn_server_options_t {
   // The task that knows the groups of collectives, "/job:worker/replica:0/task:0"; "": chief 0, or
   // else worker 0, or else the first task by name; copied.
   rn_str_t collective_leader;
+  bool collective_nccl;  // collectives of GPUs go by NCCL if they can, whatever their hints say
   bool uses_mpi;  // collectives of all tasks run by MPI, of which each task is a rank (mpi.h)
   bool uses_ucx;  // large tensors between tasks of the cluster travel by UCX (rpc/wire.h), where
                   // that is possible; they are not encrypted then

@@ -100,6 +100,7 @@ static rn_status_t set_up(local_session_t* session) {
   if (!options->collectives) {
     RN_RETURN_IF_ERROR(rn_local_collectives_create(&session->env, session->base.allocator, NULL,
                                                    &session->collectives));
+    if (options->collective_nccl) rn_local_collectives_prefer_library(session->collectives);
     session->base.step.collectives = rn_local_collectives_face(session->collectives);
   }
   session->planner = (rn_planner_t){.allocator = session->base.allocator,

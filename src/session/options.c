@@ -123,6 +123,7 @@ static rn_status_t read_config(const rn_pb_ConfigProto_t* config, rn_session_opt
       config->session_inter_op_thread_pool.items[0].num_threads > 0)
     options->inter_threads = config->session_inter_op_thread_pool.items[0].num_threads;
   if (config->experimental) read_executor(config->experimental->executor_type, options);
+  if (config->experimental) options->collective_nccl = config->experimental->collective_nccl;
   if (config->graph_options) read_graph_options(config->graph_options, options);
   return read_devices(config, options);
 }

@@ -56,6 +56,7 @@ typedef struct rn_session_options_t {
   rn_str_t folder;                      // that may always be read: a model's own; copied
   rn_str_t allow;                       // see rn_fs_only_create; copied
   rn_str_t config;                      // the ConfigProto itself, for kernels that read it; copied
+  bool collective_nccl;                 // its collectives go by the cards' library if they can
   rn_collectives_t* collectives;        // of all its steps; outlives it. NULL: the session's own
 } rn_session_options_t;
 

@@ -84,6 +84,24 @@ CASE(runs_by_the_library) {
   }
 }
 
+// Or if the session wants it for all: ConfigProto's experimental.collective_nccl.
+CASE(runs_by_the_library_if_the_session_says_so) {
+  needs_library();
+  collective_t like = {.op = collective_find("CollectiveReduceV2"),
+                       .dtype = RN_FLOAT,
+                       .columns = 12,
+                       .hint = "ring"};
+  collective_run_t run;
+  open_cards(&run, &like);
+  rn_gpu_options_t gpu = run.rt.options.gpu;
+  OK(rn_session_options_parse(RN_STR("\x82\x01\x02\x38\x01"), &run.rt.options));
+  run.rt.options.gpu = gpu;
+  uint64_t before = kernels();
+  OK(collective_run(&run));
+  cr_assert_eq(kernels() - before, MEMBERS);
+  collective_close(&run);
+}
+
 // What cannot connect goes through host memory.
 static void goes_by_host(const char* variable, const char* value) {
   needs_library();

@@ -394,6 +394,8 @@ rn_status_t rn_cluster_collectives_create(const rn_cluster_collectives_options_t
     status = rn_sequences_create(options->env, options->allocator, &cluster->sequences);
   if (rn_ok(status))
     status = rn_local_collectives_create(options->env, options->allocator, &hooks, &cluster->local);
+  if (rn_ok(status) && options->prefers_library)
+    rn_local_collectives_prefer_library(cluster->local);
   if (!rn_ok(status)) {
     rn_cluster_collectives_destroy(cluster);
     return status;

@@ -27,6 +27,7 @@ typedef struct rn_cluster_collectives_options_t {
   rn_str_t leader;  // the task that knows all groups; "": this one
   rn_peers_t peers;
   rn_exchanger_t exchanger;
+  bool prefers_library;         // see rn_local_collectives_prefer_library
   rn_device_t* const* devices;  // of this task
   int device_count;
 } rn_cluster_collectives_options_t;

@@ -244,6 +244,7 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
                                                   .leader = options->collective_leader,
                                                   .peers = options->peers,
                                                   .exchanger = options->exchanger,
+                                                  .prefers_library = options->collective_nccl,
                                                   .devices = worker->devices,
                                                   .device_count = worker->device_count};
   if (rn_ok(status)) status = rn_cluster_collectives_create(&collectives, &worker->collectives);

@@ -20,6 +20,7 @@ typedef struct rn_local_worker_options_t {
   rn_peers_t peers;
   rn_address_book_t reach;     // of tasks in clusters that clients give; |find| NULL: none can be
   rn_str_t collective_leader;  // the task that knows the groups of collectives; "": this one
+  bool collective_nccl;        // collectives go by the cards' library if they can
   rn_exchanger_t exchanger;    // outlives the worker; |self| NULL: none
 } rn_local_worker_options_t;
 
