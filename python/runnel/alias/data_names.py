@@ -8,6 +8,8 @@ from runnel.data import structure
 from runnel.data.dataset import (  # noqa: F401
     INFINITE_CARDINALITY as INFINITE, UNKNOWN_CARDINALITY as UNKNOWN, Dataset, UnaryUnchangedStructureDataset, _int64, seeds)
 from runnel.data.experimental import from_variant, to_variant  # noqa: F401
+from runnel.data.file_datasets import (  # noqa: F401
+    FixedLengthRecordDataset as FixedLengthRecordDatasetV2, TextLineDataset as TextLineDatasetV2, TFRecordDataset as TFRecordDatasetV2)
 from runnel.data.optional import Optional
 from runnel.data.options import Options
 from runnel.ops import random_ops

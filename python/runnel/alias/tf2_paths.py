@@ -63,6 +63,7 @@ python.data.experimental.ops.data_service_ops: data.service
 python.data.experimental.service.server_lib: data.service_servers
 python.data.experimental.ops.distribute: data.sharding data.experimental
 python.data.ops.rebatch_op: data.padding
+python.data.ops.readers: data.file_datasets alias.data_names
 python.data.experimental.ops.enumerate_ops: data.experimental
 python.data.experimental.ops.error_ops: data.experimental
 python.data.experimental.ops.from_list: data.experimental
@@ -117,7 +118,7 @@ python.data.util.traverse: alias.data_names
 python.distribute.central_storage_strategy: distribute.central_storage
 python.distribute.cluster_resolver: distribute.cluster_resolver
 python.distribute.cluster_resolver.cluster_resolver: alias.distribute_names distribute.cluster_resolver.base distribute.cluster_resolver
-python.distribute.cluster_resolver.gce_cluster_resolver: alias.distribute_names distribute.cluster_resolver.compute_engine distribute.cluster_resolver
+python.distribute.cluster_resolver.gce_cluster_resolver: distribute.cluster_resolver
 python.distribute.cluster_resolver.kubernetes_cluster_resolver: distribute.cluster_resolver.kubernetes
 python.distribute.cluster_resolver.sagemaker_cluster_resolver: distribute.cluster_resolver.environment
 python.distribute.cluster_resolver.slurm_cluster_resolver: alias.distribute_names distribute.cluster_resolver.environment

@@ -1,6 +1,7 @@
 """if, and, or, not, assert and calls in converted code."""
 
 import builtins
+import sys
 
 from runnel import nest, raw_ops
 from runnel.autograph import conversion, on_values
@@ -234,6 +235,13 @@ def _of_datasets(builtin, on_datasets):
     return run
 
 
+def _enumerate(iterable, start=0):
+    distributed = sys.modules.get("runnel.distribute.input_data")
+    if distributed is not None and isinstance(iterable, (distributed.DistributedDataset, distributed.DistributedIterator)):
+        raise NotImplementedError("enumerate of a distributed dataset in a tf.function: use a for loop over the dataset and count in a variable")
+    return enumerate(iterable, start)
+
+
 def _zip_datasets(*datasets):
     from runnel.data import Dataset
     return Dataset.zip(datasets)
@@ -263,7 +271,7 @@ OVERLOADS = {
     builtins.all: _on_tensors(all, _all),
     builtins.any: _on_tensors(any, _any),
     builtins.sorted: _on_tensors(sorted, _sorted),
-    builtins.enumerate: _of_datasets(enumerate, lambda dataset, start=0: dataset.enumerate(start)),
+    builtins.enumerate: _of_datasets(_enumerate, lambda dataset, start=0: dataset.enumerate(start)),
     builtins.zip: _of_datasets(zip, _zip_datasets),
     builtins.map: _of_datasets(map, lambda function, *datasets: _zip_datasets(*datasets).map(function)
                                  if len(datasets) > 1 else datasets[0].map(function)),

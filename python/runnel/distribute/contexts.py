@@ -119,10 +119,12 @@ class Scope:
             except RuntimeError as wrong:
                 raise _nesting("Device") from wrong
             self._device = None
-        for what, before, now in zip(("Variable creator", "Variable"), self._before, _surroundings()):
-            if before != now:
-                raise _nesting(what)
+        creators, variable_scope = _surroundings()
+        if creators != self._before[0]:
+            raise _nesting("Variable creator")
         contexts.stack.pop()
+        if variable_scope != self._before[1]:
+            raise _nesting("Variable")
 
 
 def _nesting(what):

@@ -5,7 +5,7 @@ from runnel.core import framework
 from runnel.core.type_spec import CompositeTensor, TypeSpec
 from runnel.data import structure
 from runnel.data.owned_iterator import IteratorSpec, OwnedIterator
-from runnel.distribute import device_util
+from runnel.distribute import contexts, device_util
 from runnel.distribute.options import InputReplicationMode
 from runnel.distribute.values import PerReplica, PerReplicaSpec
 
@@ -66,7 +66,7 @@ def parts_of_batch(size, replicas):
     return [max(min(each, size - each * i), 0) for i in range(replicas)]
 
 
-class _Divided(DistributedDataset):
+class _Divided(CompositeTensor, DistributedDataset):
     """Datasets whose elements replicas get: parts of each (`is_divided`), or one after the other. There is one dataset, or one per replica."""
 
     def __init__(self, datasets, devices, is_divided, strategy=None):
@@ -77,10 +77,19 @@ class _Divided(DistributedDataset):
         self._input_workers = InputWorkers([(device_util.get_host_for_device(devices[0]), self._devices)])
         self._enable_get_next_as_optional = _has_partial_batches(strategy, datasets[0])
 
+    _counts_as_tensor = False
+    _cloned_datasets = property(lambda self: list(self._datasets))
+    _element_spec = property(lambda self: self.element_spec)
+
     @property
     def element_spec(self):
         """The TypeSpecs of an element."""
         return _specs(self._datasets[0].element_spec, len(self._devices), self._is_divided)
+
+    @property
+    def _type_spec(self):
+        return DistributedDatasetSpec(tuple(dataset._type_spec for dataset in self._datasets), self._devices, self._is_divided,
+                                      self._enable_get_next_as_optional)
 
     def __iter__(self):
         if not framework.executing_eagerly() and not _core.current().building_function:
@@ -150,6 +159,9 @@ class _Iterator(CompositeTensor, DistributedIterator):
         return self
 
     def __next__(self):
+        replica = contexts.contexts.stack[-1][1] if contexts.contexts.stack else None
+        if replica is not None and replica.strategy.extended._num_replicas_in_sync == len(self._devices):
+            raise ValueError("next(iterator) should be called from outside of replica_fn. e.g. strategy.run(replica_fn, args=(next(iterator),))")
         try:
             return self.get_next()
         except errors.OutOfRangeError:
@@ -259,8 +271,11 @@ class DistributedIteratorSpec(TypeSpec):
 
     def __init__(self, iterator_specs, devices, is_divided):
         self._iterator_specs, self._devices, self._is_divided = iterator_specs, devices, is_divided
+        self._input_workers = InputWorkers([(device_util.get_host_for_device(devices[0]), devices)])
 
     value_type = property(lambda self: _Iterator)
+
+    _element_spec = property(lambda self: _specs(self._iterator_specs[0]._element_spec, len(self._devices), self._is_divided))
 
     def _serialize(self):
         return self._iterator_specs, self._devices, self._is_divided
@@ -274,6 +289,30 @@ class DistributedIteratorSpec(TypeSpec):
 
     def _from_components(self, components):
         return _Iterator(components, self._devices, self._is_divided)
+
+
+class DistributedDatasetSpec(TypeSpec):
+    """The TypeSpec of a distributed dataset."""
+
+    def __init__(self, dataset_specs, devices, is_divided, has_partial_batches):
+        self._dataset_specs, self._devices, self._is_divided = dataset_specs, devices, is_divided
+        self._enable_get_next_as_optional = has_partial_batches
+        self._input_workers = InputWorkers([(device_util.get_host_for_device(devices[0]), devices)])
+
+    value_type = property(lambda self: _Divided)
+    _component_specs = property(lambda self: self._dataset_specs)
+    _element_spec = property(lambda self: _specs(self._dataset_specs[0].element_spec, len(self._devices), self._is_divided))
+
+    def _serialize(self):
+        return self._dataset_specs, self._devices, self._is_divided, self._enable_get_next_as_optional
+
+    def _to_components(self, value):
+        return value._datasets
+
+    def _from_components(self, components):
+        made = _Divided(components, self._devices, self._is_divided)
+        made._enable_get_next_as_optional = self._enable_get_next_as_optional
+        return made
 
 
 def divided(dataset, devices, strategy):

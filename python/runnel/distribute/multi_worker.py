@@ -73,6 +73,9 @@ class MultiWorkerExtended(MirroredExtended):
         place = self._place = _Place(resolver)
         self._cluster_resolver, self._communication = resolver, options
         if not place.is_alone and place.count > 1:
+            if not executing_eagerly_outside_functions():
+                raise errors.UnimplementedError(
+                    None, None, "MultiWorkerMirroredStrategy over several processes needs eager execution, with which TensorFlow 2 starts")
             collectives.join(place.cluster, place.type, place.id, place.leader, resolver.rpc_layer)
         elif not place.is_alone:
             place.name = ""
@@ -150,8 +153,6 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
     def __init__(self, cluster_resolver=None, communication_options=None):
         from runnel.distribute.cluster_resolver import TFConfigClusterResolver
-        if not executing_eagerly_outside_functions():
-            raise errors.UnimplementedError(None, None, "MultiWorkerMirroredStrategy needs eager execution, with which TensorFlow 2 starts")
         options = communication_options or CommunicationOptions()
         Strategy.__init__(self, MultiWorkerExtended(self, cluster_resolver or TFConfigClusterResolver(), options))
 

@@ -112,6 +112,9 @@ class Replica(contexts_.ReplicaContext):
 
 def call_for_each(strategy, devices, fn, args, kwargs):
     """Calls `fn` in a replica on each device. Returns the results together."""
+    if len(devices) == 1:  # it need not wait for others
+        with contexts_.ReplicaContext(strategy, strategy.extended.first_replica, 0), framework.device(devices[0]):
+            return regroup([fn(*select_replica(0, args), **select_replica(0, kwargs or {}))])
     graph = _core.current()
     outer = _saved(graph)
     replicas = [Replica(strategy, i, device) for i, device in enumerate(devices)]

@@ -103,6 +103,9 @@ class MirroredExtended(StrategyExtended):
         replica = contexts.get_replica_context()
         if replica is None:
             return self._created(next_creator, kwargs)
+        if len(self._devices) == 1:
+            with contexts.cross_replica(self._strategy):
+                return self._created(next_creator, kwargs)
         return replica.shared_variable(kwargs.get("name"), lambda: self._created(next_creator, kwargs))
 
     def _created(self, make, kwargs):

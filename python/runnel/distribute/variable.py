@@ -2,6 +2,7 @@
 
 import weakref
 
+from runnel import _core
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.distribute import contexts as contexts_
@@ -9,7 +10,7 @@ from runnel.distribute.options import ReduceOp
 from runnel.distribute.values import DistributedValues, Mirrored, select_replica
 from runnel.ops.resource_variable import ResourceVariable
 from runnel.ops.variables import VariableAggregation, VariableSynchronization
-from runnel.saved_model.save_context import is_saving_non_distributed
+from runnel.saved_model.save_context import in_save_context, is_saving_non_distributed
 
 
 class DistributedVariable(ResourceVariable, DistributedValues):
@@ -74,6 +75,7 @@ class DistributedVariable(ResourceVariable, DistributedValues):
         return replica.merge_call(together, args=(value,))
 
     def _all(self, change, value):
+        mark_unsaveable()
         if contexts_.in_cross_replica_context() and contexts_.get_strategy() is self._distribute_strategy:
             return self._updated(change, value)
         with self._distribute_strategy.scope() if not contexts_.has_strategy() else contexts_.cross_replica(self._distribute_strategy):
@@ -169,6 +171,8 @@ class SyncOnReadVariable(DistributedVariable):
     def _read(self):
         if contexts_.current_replica() is not None or self._aggregation == VariableAggregation.NONE or is_saving_non_distributed():
             return super()._read()
+        if self._aggregation == VariableAggregation.SUM:
+            mark_unsaveable()
         return self._get_cross_replica()
 
     def _get_cross_replica(self):
@@ -204,6 +208,13 @@ class SyncOnReadVariable(DistributedVariable):
     def numpy(self):
         """Returns the value as an array."""
         return self._read().numpy()
+
+
+def mark_unsaveable():
+    """Notes that the function under construction does what a model, in which variables have one copy, cannot do."""
+    graph = None if in_save_context() else _core.current()
+    if graph is not None and graph._building_function:
+        graph._scopes["unsaveable"] = True
 
 
 AGGREGATIONS = (VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN, VariableAggregation.ONLY_FIRST_REPLICA)

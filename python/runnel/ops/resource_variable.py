@@ -181,8 +181,8 @@ class ResourceVariable(Variable):
         self._initializer_op = element(proto.initializer_name)
         self._initial_value = element(proto.initial_value_name) if proto.initial_value_name else None
         self._trainable = proto.trainable
-        self._synchronization = proto.synchronization
-        self._aggregation = proto.aggregation
+        self._synchronization = VariableSynchronization(proto.synchronization)
+        self._aggregation = VariableAggregation(proto.aggregation)
         self._save_slice_info = None
         if proto.HasField("save_slice_info_def"):
             self._save_slice_info = SaveSliceInfo(save_slice_info_def=proto.save_slice_info_def,

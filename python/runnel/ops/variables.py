@@ -3,6 +3,7 @@
 tf.Variable creates one of two kinds: a reference (the default) or a resource. Both are Variables.
 """
 
+import enum
 import sys
 
 from runnel import _core, dtypes, raw_ops
@@ -17,16 +18,32 @@ from runnel.core.trackable import VARIABLE_VALUE_KEY, CheckpointInitialValue, Tr
 _use_resource = False
 
 
-class VariableSynchronization:
+class _Numbered(enum.Enum):
+    """Values of an enumeration of messages, which equal their numbers."""
+
+    def __eq__(self, other):
+        return self.value == getattr(other, "value", other)
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __int__(self):
+        return self.value
+
+    __index__ = __int__
+
+
+class VariableSynchronization(_Numbered):
     """When copies of a variable are synchronized."""
 
     AUTO, NONE, ON_WRITE, ON_READ = 0, 1, 2, 3
 
 
-class VariableAggregation:
+class VariableAggregation(_Numbered):
     """How copies of a variable are aggregated."""
 
-    NONE, SUM, MEAN, ONLY_FIRST_REPLICA, ONLY_FIRST_TOWER = 0, 1, 2, 3, 3
+    NONE, SUM, MEAN, ONLY_FIRST_REPLICA = 0, 1, 2, 3
+    ONLY_FIRST_TOWER = 3
 
 
 def enable_resource_variables():
@@ -515,8 +532,8 @@ class RefVariable(Variable):
         self._initial_value = element(proto.initial_value_name) if proto.initial_value_name else None
         self._snapshot = element(proto.snapshot_name)
         self._trainable = proto.trainable
-        self._synchronization = proto.synchronization
-        self._aggregation = proto.aggregation
+        self._synchronization = VariableSynchronization(proto.synchronization)
+        self._aggregation = VariableAggregation(proto.aggregation)
         self._save_slice_info = None
         if proto.HasField("save_slice_info_def"):
             self._save_slice_info = SaveSliceInfo(save_slice_info_def=proto.save_slice_info_def,

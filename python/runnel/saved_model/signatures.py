@@ -124,6 +124,11 @@ def _as_signature(key, function):
     if concrete is None:
         raise ValueError("Expected a TensorFlow function for which to generate a signature, but got %s. Only `tf.functions` with an input "
                          "signature or concrete functions can be used as a signature." % (function,))
+    graph = getattr(concrete, "graph", None)
+    if graph is not None and graph._scopes.get("unsaveable"):
+        raise ValueError("The signature %r is a concrete function that changes all copies of a variable of a strategy, or reads their aggregate; a "
+                         "model has one copy. Give tf.saved_model.save a tf.function with an input_signature, which is traced for the model: "
+                         "signatures=f_with_input_signature instead of signatures=f.get_concrete_function()." % key)
     inside = concrete.described()
     names = argument_names(concrete, inside)
     if len(set(names)) < len(names):
