@@ -75,13 +75,12 @@ class ControlFlowTransformer(converter.Base):
         before += templates.replace("def name():\n    return state", name=getter, state=syntax.Tuple(elts=values, ctx=syntax.Load()))
         before += templates.replace("def name(vars_):\n    body", name=setter, body=[*declarations, *put] or [syntax.Pass()])
         names = syntax.Tuple(elts=[syntax.constant(str(name)) for name in every], ctx=syntax.Load())
-        return before, getter, setter, names, self._declarations(plain), len(every)
+        return before, getter, setter, names, declarations, len(every)
 
     def _block(self, root, declarations, statements, parameters=()):
         """Returns (name, definition) of the function of a block."""
         name = self.ctx.namer.new_symbol(root, ())
-        made = templates.replace("def name(parameters):\n    pass", name=name, parameters=[*parameters])[0] if parameters else \
-            templates.replace("def name():\n    pass", name=name)[0]
+        made = templates.replace("def name(parameters):\n    pass" if parameters else "def name():\n    pass", name=name, parameters=[*parameters])[0]
         known = {name for one in declarations for name in one.names} | set(parameters)
         local = [made for name in sorted(_shared(statements) - known) for made in templates.replace("n = ag__.Undefined(t)", n=name, t=syntax.constant(name))]
         made.body = [*[type(one)(names=list(one.names)) for one in declarations], *local, *statements] or [syntax.Pass()]
