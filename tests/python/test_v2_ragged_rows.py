@@ -159,3 +159,61 @@ def test_rows_in_eager_loops(tf, np):
     except IndexError as error:
         outside = str(error)
     return [list(rows), [len(list(x)) for x in deep], rows[-1], outside]
+
+
+@both(v2=True)
+def test_indices_of_rows(tf, np):
+    rows = tf.RaggedTensor.from_uniform_row_length(tf.ragged.constant([[1, 2], [], [3], [4, 5, 6], [7], []]), 2)
+    keys = [(0,), (slice(None), 1), (slice(None), -2), (slice(1, None),), (slice(None), slice(1, None)), (slice(None), slice(None, None, -1)),
+            (Ellipsis, slice(0, 1)), (slice(None), slice(None), slice(None, None, 2)), (tf.newaxis, 1), (slice(None), tf.newaxis), (),
+            (slice(None), tf.constant(1)), (slice(None), slice(tf.constant(0), None, tf.constant(-1))), (slice(None, None, tf.constant(2)),)]
+    made = [rows[key] for key in keys]
+    wrong = []
+    for key in [(0.5,), ("a",), (slice(None), 2), (slice(None), slice(None), 0), (3,), (slice(0, 1, 0.5),), (Ellipsis, Ellipsis)]:
+        try:
+            rows[key]
+        except (IndexError, TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
+            wrong.append(type(error).__name__)
+    lengths = [getattr(x, "uniform_row_length", None) for x in made[3:6]]
+    return [x.to_list() if hasattr(x, "to_list") else x for x in made], lengths, wrong, rows.merge_dims(1, 1).to_list()
+
+
+@both(v2=True)
+def test_repeats_of_few(tf, np):
+    empty = tf.repeat(tf.zeros([0, 2]), tf.constant([], tf.int32), axis=0)
+    return tf.repeat(3, 4, axis=0), tf.repeat(tf.constant(3), [2]), empty
+
+
+def test_flat_values_of_other_classes():
+    import runnel.v2 as tf
+    from runnel.core import fallbacks
+    from runnel.ragged import ragged_tensor
+
+    class Wrapped(tf.experimental.BatchableExtensionType):
+        value: tf.Tensor
+        shape = property(lambda self: self.value.shape)
+        dtype = property(lambda self: self.value.dtype)
+
+        def __getitem__(self, index):
+            return Wrapped(self.value[index])
+
+        def to_list(self):
+            return self.value.numpy().tolist()
+
+    class Dispatcher(fallbacks.GlobalOpDispatcher):
+        def handle(self, op, args, kwargs):
+            if not any(isinstance(x, Wrapped) for x in args):
+                return self.NOT_SUPPORTED
+            return Wrapped(op(*[getattr(x, "value", x) for x in args], **kwargs))
+
+    dispatcher = Dispatcher()
+    dispatcher.register()
+    ragged_tensor._add_supported_value_type(Wrapped)
+    try:
+        rows = tf.RaggedTensor.from_row_splits(Wrapped(tf.constant([1.0, 4.0, 9.0, 16.0])), [0, 2, 2, 4])
+        assert isinstance(rows.flat_values, Wrapped) and isinstance(rows[0], Wrapped) and isinstance(rows[1:].flat_values, Wrapped)
+        assert tf.sqrt(rows).to_list() == [[1.0, 2.0], [], [3.0, 4.0]] and tf.add(rows, rows).to_list() == [[2.0, 8.0], [], [18.0, 32.0]]
+        assert rows[1:].to_list() == [[], [9.0, 16.0]] and rows.shape.as_list() == [3, None]
+    finally:
+        ragged_tensor._flat_types.remove(Wrapped)
+        fallbacks._global.remove(dispatcher)

@@ -185,11 +185,14 @@ def also_run_as_tf_function(f):
     return run
 
 
-@contextlib.contextmanager
-def random_seed(seed):
-    """A context manager: a seed for operations."""
-    eager.set_seed(seed)
-    yield
+class random_seed:  # noqa: N801  a module in TensorFlow
+    """The function of tensorflow.python.framework.random_seed that tests reach through test_util."""
+
+    @staticmethod
+    def set_seed(seed):
+        """Sets the seed of operations."""
+        from runnel.ops.random_ops import set_random_seed
+        set_random_seed(seed)
 
 
 class TestDelta:

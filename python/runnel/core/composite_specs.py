@@ -94,11 +94,12 @@ class IndexedSlicesSpec(TypeSpec):
 class RaggedTensorSpec(BatchableTypeSpec):
     """The shape, type and ragged rank of a ragged tensor; a ragged rank of 0 describes a tensor."""
 
-    def __init__(self, shape=None, dtype=dtypes.float32, ragged_rank=None, row_splits_dtype=dtypes.int64, flat_values_spec=None):
-        self._shape, self._dtype = tensor_shape.as_shape(shape), dtypes.as_dtype(dtype)
+    def __init__(self, shape=None, dtype=None, ragged_rank=None, row_splits_dtype=dtypes.int64, flat_values_spec=None):
+        own = dtypes.float32 if flat_values_spec is None else flat_values_spec.dtype
+        self._shape, self._dtype = tensor_shape.as_shape(shape), own if dtype is None else dtypes.as_dtype(dtype)
         self._row_splits_dtype, self._flat_values_spec = dtypes.as_dtype(row_splits_dtype), flat_values_spec
-        if flat_values_spec is not None:
-            self._dtype = flat_values_spec.dtype
+        if flat_values_spec is not None and self._dtype != own:
+            raise ValueError("dtype must be the same as flat_values_spec.dtype")
         rank = self._shape.rank
         if ragged_rank is None:
             if rank is None:
@@ -126,7 +127,11 @@ class RaggedTensorSpec(BatchableTypeSpec):
     @classmethod
     def from_value(cls, value):
         """Returns the description of a ragged tensor."""
-        return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
+        flat = getattr(value, "flat_values", None)
+        spec = flat._type_spec if hasattr(flat, "_is_composite") else None
+        if spec is not None and hasattr(spec, "_unbatch") and value.shape.rank is not None:  # its rows are as many as the row splits say
+            spec = spec._unbatch()._batch(None)
+        return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype, spec)
 
     def _serialize(self):
         parts = self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
@@ -134,7 +139,8 @@ class RaggedTensorSpec(BatchableTypeSpec):
 
     def is_compatible_with(self, spec_or_value):
         if self._ragged_rank == 0:
-            return TensorSpec(self._shape, self._dtype).is_compatible_with(spec_or_value)
+            spec_or_value = getattr(spec_or_value, "_flat_values_spec", None) or spec_or_value
+            return (self._flat_values_spec or TensorSpec(self._shape, self._dtype)).is_compatible_with(spec_or_value)
         return super().is_compatible_with(spec_or_value)
 
     @property

@@ -10,6 +10,8 @@ import functools
 import inspect
 import sys
 
+from runnel import _core
+
 _LIST = "_tf_fallback_dispatchers"
 _global: list = []
 _GLOBAL_DISPATCHERS = _global  # its name in TensorFlow
@@ -146,6 +148,14 @@ def in_place_of(op, args, kwargs):
     if result is OpDispatcher.NOT_SUPPORTED:
         raise  # noqa: PLE0704  callers handle the error of the function
     return result
+
+
+def applied(function, *args, **kwargs):
+    """Returns what dispatchers make of a function for these arguments; without one, or for a tensor, what the function returns."""
+    if isinstance(args[0], _core.Tensor):
+        return function(*args, **kwargs)
+    result = dispatch(function, args, kwargs)
+    return function(*args, **kwargs) if result is OpDispatcher.NOT_SUPPORTED else result
 
 
 def operator(path, *args, otherwise=None, **kwargs):

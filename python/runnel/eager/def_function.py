@@ -10,7 +10,7 @@ import inspect
 import threading
 import weakref
 
-from runnel import nest, raw_ops
+from runnel import _core, nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
@@ -21,6 +21,7 @@ from runnel.eager.arguments import Arguments
 from runnel.eager.concrete import Concrete, function_name
 from runnel.eager.concrete_function import ConcreteFunction, UnknownArgument
 from runnel.eager.effect_order import EffectOrder, is_ordered
+from runnel.eager.func_graph import FuncGraph
 from runnel.eager.retracing import detector_of
 from runnel.functions.dispatch_table import FunctionCache, FunctionContext
 from runnel.functions.signatures import FunctionSpec, bind_function_inputs, is_same_structure, make_canonicalized_monomorphic_type, make_function_type
@@ -65,6 +66,18 @@ def _value_now(x):
 
 def _as_tensor(x):
     return convert_to_tensor(x) if isinstance(x, (variables.Variable, bool, int, float)) else x
+
+
+_ANYWHERE = FunctionContext()
+
+
+def _here():
+    """Returns where a trace belongs: to a plain graph or eager execution, and to the key of tracing.traces_apart."""
+    graph = _core.current()
+    while isinstance(graph, FuncGraph):
+        graph = graph._graph_outside
+    key = tracing.apart_key() if tracing.apart_count[0] else None
+    return _ANYWHERE if graph is None and key is None else FunctionContext(graph, key)
 
 
 class Function(Trackable):
@@ -210,7 +223,7 @@ class Function(Trackable):
                 bound = bind_function_inputs(args, kwargs, self._function_type, self._default_values)
                 args, kwargs = bound.args, bound.kwargs
             arguments = Arguments(args, kwargs)
-            key = None if arguments.is_special or self._typed or tracing.apart_count[0] else arguments.key()
+            key = None if arguments.is_special or self._typed or _here() is not _ANYWHERE else arguments.key()
             concrete = self._cache.get(key)
             if concrete is not None:
                 return concrete, arguments.tensors()
@@ -229,7 +242,7 @@ class Function(Trackable):
             described = args
         captures = {key: from_value(closure()) for key, closure in self._typed.items()}
         wanted, context = make_canonicalized_monomorphic_type(described, kwargs, captures, self._function_type)
-        where = FunctionContext(tracing.apart_key())
+        where = _here()
         with self._lock:
             concrete = self._traces.lookup(wanted, where)
         if concrete is None:

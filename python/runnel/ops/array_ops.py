@@ -626,11 +626,19 @@ def repeat(input, repeats, axis=None, name=None):  # noqa: A002
     """Repeats each element along `axis`."""
     with name_scope(name, "Repeat", [input, repeats]):
         data = convert_to_tensor(input, name="data")
-        if axis is None:
-            data, axis = reshape(data, [-1]), 0
+        if not isinstance(axis, (int, type(None))):
+            raise TypeError("`axis` must be an int; got %s" % type(axis).__name__)
+        if axis is None or data._rank() == 0:
+            data, axis = reshape(data, [-1]), 0 if axis is None else axis
         repeats = cast(convert_to_tensor(repeats, name="repeats"), dtypes.int32)
+        repeats.shape.with_rank_at_most(1)
+        known = data._rank()
+        if known is not None and not -known <= axis < known:
+            raise ValueError("axis=%d out of bounds: expected %d<=axis<%d" % (axis, -known, known))
         if axis < 0:
-            axis += rank(data) if data._rank() is None else data._rank()
+            axis += rank(data) if known is None else known
+        if repeats._rank() == 1 and repeats._dims() != (1,) and known is not None:
+            data.shape[axis:axis + 1].assert_is_compatible_with(repeats.shape)
         rows = shape(data)[axis]
         if repeats._rank() == 0 or repeats._dims() == (1,):
             repeats = reshape(repeats, [])
@@ -639,7 +647,7 @@ def repeat(input, repeats, axis=None, name=None):  # noqa: A002
             return reshape(spread, concat([shape(data)[:axis], [rows * repeats], shape(data)[axis + 1:]], 0))
         if repeats._rank() is None:  # it may be a scalar, which applies to all rows
             repeats = _ops.BroadcastTo(reshape(repeats, [-1]), [rows])
-        longest = _ops.Max(repeats, 0)
+        longest = _ops.Maximum(_ops.Max(repeats, 0), 0)  # without rows there is no maximum
         mask = sequence_mask(repeats, longest)
         numbers = tile(expand_dims(_ops.Range(0, rows, 1), 1), stack([1, longest]))
         return gather(data, boolean_mask(numbers, mask), axis=axis)

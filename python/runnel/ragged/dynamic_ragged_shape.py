@@ -14,6 +14,7 @@ from runnel.extension_types.extension_type import BatchableExtensionType
 from runnel.ops import array_ops, check_ops, math_ops
 from runnel.ragged import ragged_functions
 from runnel.ragged.dynamic_ragged_shape_spec import DynamicRaggedShapeBatchEncoder, DynamicRaggedShapeSpec
+from runnel.ragged.ragged_creation import flat_shape
 from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, _axis, as_ragged_or_tensor
 from runnel.ragged.row_partition import RowPartition, _after
 
@@ -98,7 +99,7 @@ class DynamicRaggedShape(BatchableExtensionType):
     def from_tensor(cls, t, dtype=None):
         """Returns the shape of a tensor or of a ragged tensor."""
         if isinstance(t, RaggedTensor):
-            return cls(t._nested_row_partitions, array_ops.shape(t.flat_values), dtype=dtype)
+            return cls(t._nested_row_partitions, flat_shape(t.flat_values, dtypes.int32), dtype=dtype)
         if isinstance(t, RaggedTensorValue):
             return cls([RowPartition.from_row_splits(splits) for splits in t.nested_row_splits], list(t.flat_values.shape), dtype=dtype)
         return cls([], array_ops.shape(t), dtype=dtype)

@@ -6,7 +6,7 @@ A uniform dimension of size 1 is repeated; a ragged one is never. The inner dime
 """
 
 from runnel import dtypes, raw_ops as _ops
-from runnel.core import convert, tensor_shape
+from runnel.core import convert, fallbacks, tensor_shape
 from runnel.core.convert import constant_value
 from runnel.core.framework import Tensor
 from runnel.ops import array_ops, check_ops, math_ops
@@ -45,7 +45,7 @@ class LayerBroadcaster:
 
     def broadcast_tensor(self, tensor):
         """Returns the slices of the target of a tensor whose rows are the slices of the source."""
-        return tensor if self.is_identity else array_ops.gather(tensor, self._gather_index)
+        return tensor if self.is_identity else fallbacks.applied(array_ops.gather, tensor, self._gather_index)
 
     def broadcast_row_partition(self, partition):
         """Returns the partition of the slices of the target."""

@@ -2,6 +2,7 @@
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core import convert
+from runnel.core import fallbacks
 from runnel.core.composite import SparseTensor
 from runnel.core.framework import Tensor, name_scope
 from runnel.ops import array_ops, check_ops, math_ops
@@ -10,7 +11,18 @@ from runnel.ragged.row_partition import RowPartition
 
 def _rows(values, dtype):
     """Returns the size of the first dimension."""
-    return values.nrows(dtype) if hasattr(values, "ragged_rank") else array_ops.shape(values, out_type=dtype)[0]
+    if hasattr(values, "ragged_rank"):
+        return values.nrows(dtype)
+    return flat_shape(values, dtype)[0]
+
+
+def flat_shape(values, dtype):
+    """Returns the shape of flat values, which need not be tensors."""
+    if not isinstance(values, Tensor) and hasattr(values, "_is_composite"):
+        if values.shape.is_fully_defined():
+            return convert.constant(values.shape.as_list(), dtype)
+        return fallbacks.applied(array_ops.shape, values, out_type=dtype)
+    return array_ops.shape(values, out_type=dtype)
 
 
 class RaggedCreation:
@@ -29,7 +41,7 @@ class RaggedCreation:
         if validate:
             message = "Arguments to _from_row_partition do not form a valid RaggedTensor"
             checks = [check_ops.assert_equal(row_partition.nvals(), _rows(values, row_partition.dtype), message=message)]
-            if not isinstance(values, cls):
+            if isinstance(values, Tensor):
                 checks.append(check_ops.assert_rank_at_least(values, 1))
             row_partition = row_partition._with_dependencies(checks)
         return cls(values, row_partition, internal=True)

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import sys
 
-from runnel import dtypes, errors, raw_ops as _ops
+from runnel import dtypes, raw_ops as _ops
 from runnel.core import convert, fallbacks
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
@@ -56,13 +56,23 @@ def _aligned(value, like, rank):
     return value
 
 
+def _on_flat(function, *args, **kwargs):
+    """Calls a function with flat values. If these are no tensors, dispatchers handle it."""
+    from runnel.core.framework import Tensor
+    if any(hasattr(x, "_is_composite") and not isinstance(x, Tensor) for x in (*args, *kwargs.values())):
+        result = fallbacks.dispatch(function, args, kwargs)
+        if result is not fallbacks.OpDispatcher.NOT_SUPPORTED:
+            return result
+    return function(*args, **kwargs)
+
+
 def _elementwise(function, args, kwargs):
     """Applies a function to flat values. The first argument and all ragged ones are per element."""
     like = _as_ragged(next(value for value in [*args, *kwargs.values()] if _is_ragged(value)))
     rank = like.shape.ndims or like.ragged_rank + 1
     args = [_aligned(value, like, rank) if _is_ragged(value) or i == 0 else value for i, value in enumerate(args)]
     kwargs = {key: _aligned(value, like, rank) if _is_ragged(value) else value for key, value in kwargs.items()}
-    return like.with_flat_values(function(*args, **kwargs))
+    return like.with_flat_values(_on_flat(function, *args, **kwargs))
 
 
 def _aligned_pair(x, y):
@@ -79,7 +89,7 @@ def _aligned_pair(x, y):
 def _binary(function, x, y, **kwargs):
     """Applies a function of two tensors to the flat values of both, broadcast."""
     flat_x, flat_y, whole = _aligned_pair(x, y)
-    return whole(function(flat_x, flat_y, **kwargs))
+    return whole(_on_flat(function, flat_x, flat_y, **kwargs))
 
 
 def map_flat_values(op, *args, **kwargs):
@@ -123,77 +133,8 @@ def _pick_rows(params, starts, lengths):
 
 def get_item(ragged, key):
     """Implements ragged[key]; `key` is a tuple."""
-    first, rest = key[0], key[1:]
-    if first is Ellipsis:
-        missing = (ragged.shape.ndims or 0) - sum(k is not None for k in rest)
-        return get_item(ragged, (slice(None),) * missing + rest)
-    if first is None:
-        return expand_dims(ragged, 0)
-    if not isinstance(first, slice):
-        splits = ragged.row_splits
-        if isinstance(first, int) and splits.op is None and not -len(ragged) <= first < len(ragged):
-            raise IndexError("Row key %d out of bounds" % first)  # which ends a loop over the rows
-        first = math_ops.cast(first, splits.dtype)
-        first = array_ops.where(first < 0, first + ragged.nrows(), first)
-        row = ragged.values[splits[first]:splits[first + 1]]
-        return row[rest] if rest else row
-    picked = ragged
-    if first != slice(None):
-        picked = gather(ragged, math_ops.range(ragged.nrows())[first])
-    if not rest:
-        return picked
-    return _inner_item(picked, rest)
-
-
-def _inner_item(ragged, key):
-    """Implements ragged[:, key...]."""
-    first, rest = key[0], key[1:]
-    if first is None:
-        wider = expand_dims(ragged, 1)
-        return wider.with_values(_inner_item(wider.values, rest)) if rest else wider
-    if not isinstance(first, slice):
-        raise ValueError("Cannot index into an inner ragged dimension.")
-    if first.step not in (None, 1):
-        ragged = _with_steps(ragged, first)
-    elif first != slice(None):
-        lengths, kind = ragged.row_lengths(), ragged.row_splits.dtype
-
-        def edge(value, default):
-            if value is None:
-                return default
-            value = math_ops.cast(value, kind)
-            return _ops.Minimum(_ops.Maximum(array_ops.where(value < 0, lengths + value, value + array_ops.zeros_like(lengths)), 0), lengths)
-
-        start, stop = edge(first.start, array_ops.zeros_like(lengths)), edge(first.stop, lengths)
-        ragged = _pick_rows(ragged, ragged.row_starts() + start, _ops.Maximum(stop - start, 0))
-    if not rest:
-        return ragged
-    if _is_ragged(ragged.values):
-        return ragged.with_values(_inner_item(ragged.values, rest))
-    return ragged.with_values(ragged.values[(slice(None),) + rest])
-
-
-def _with_steps(ragged, key):
-    """Implements ragged[:, start:stop:step], as Python slices each row."""
-    from runnel.ragged.ragged_tensor import RaggedTensor
-    if key.step == 0:
-        raise errors.InvalidArgumentError(None, None, "slice step cannot be zero")
-    lengths, kind, is_back = ragged.row_lengths(), ragged.row_splits.dtype, key.step < 0
-    low, high = (-1, lengths - 1) if is_back else (0, lengths)
-
-    def edge(value, default):
-        if value is None:
-            return default + array_ops.zeros_like(lengths)
-        value = math_ops.cast(value, kind)
-        return _ops.Minimum(_ops.Maximum(array_ops.where(value < 0, lengths + value, value + array_ops.zeros_like(lengths)), low), high)
-
-    start, stop = edge(key.start, high if is_back else low), edge(key.stop, low if is_back else high)
-    span = start - stop if is_back else stop - start
-    counts = _ops.Maximum((span + (abs(key.step) - 1)) // abs(key.step), 0)
-    first = ragged.row_starts() + start
-    splits, places = _ops.RaggedRange(first, first + counts * key.step, math_ops.cast(key.step, kind), Tsplits=kind)
-    values = gather(ragged.values, places) if _is_ragged(ragged.values) else array_ops.gather(ragged.values, places)
-    return RaggedTensor._of(values, splits)
+    from runnel.ragged import ragged_getitem
+    return ragged_getitem.get_item(ragged, key)
 
 
 def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
@@ -206,9 +147,9 @@ def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
     axis = _axis(dim if axis is None else axis, None if rank is None else rank + 1)
     rows = ragged.nrows()
     if axis == 0:
-        return RaggedTensor.from_row_splits(ragged, array_ops.stack([math_ops.cast(0, rows.dtype), rows]), validate=False)
+        return RaggedTensor.from_uniform_row_length(ragged, rows, nrows=1, validate=False)
     if axis == 1:
-        return RaggedTensor.from_row_splits(ragged, math_ops.range(rows + 1), validate=False)
+        return RaggedTensor.from_uniform_row_length(ragged, 1, nrows=rows, validate=False)
     if _is_ragged(ragged.values):
         return ragged.with_values(expand_dims(ragged.values, axis - 1))
     return ragged.with_values(array_ops.expand_dims(ragged.values, axis - 1))

@@ -1,9 +1,10 @@
 """Picking values of ragged tensors by index: gather along any axis, with batch dimensions, and gather_nd."""
 
 from runnel import dtypes, raw_ops as _ops
-from runnel.core import convert
+from runnel.core import convert, fallbacks
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
+from runnel.ragged.ragged_creation import flat_shape
 from runnel.ragged.ragged_tensor import RaggedTensor, _axis, _spans, as_ragged_or_tensor
 
 
@@ -102,8 +103,11 @@ def _in_shape(values, rows, indices):
 
 def _rows(params, indices):
     """Returns the rows of numbers `indices`, a vector."""
-    made = _ops.RaggedGather(list(params.nested_row_splits), params.flat_values, indices, OUTPUT_RAGGED_RANK=params.ragged_rank)
-    value = made[1]
+    flat = params.flat_values
+    is_tensor = not hasattr(flat, "_is_composite")
+    numbers = flat if is_tensor else math_ops.range(flat_shape(flat, dtypes.int64)[0])
+    made = _ops.RaggedGather(list(params.nested_row_splits), numbers, indices, OUTPUT_RAGGED_RANK=params.ragged_rank)
+    value = made[1] if is_tensor else fallbacks.applied(array_ops.gather, flat, made[1])
     for splits in reversed(list(made[0])):
         value = RaggedTensor._of(value, splits)
     return value

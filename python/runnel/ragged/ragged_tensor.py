@@ -13,7 +13,7 @@ from runnel.core.composite import SparseTensor
 from runnel.core.framework import name_scope
 from runnel.core.type_spec import CompositeTensor
 from runnel.ops import array_ops, math_ops
-from runnel.ragged.ragged_creation import RaggedCreation, _rows  # noqa: F401
+from runnel.ragged.ragged_creation import RaggedCreation, _rows, flat_shape  # noqa: F401
 from runnel.ragged.row_partition import RowPartition
 
 
@@ -63,9 +63,17 @@ def _spans(starts, lengths):
     return math_ops.range(splits[-1]) - array_ops.gather(splits, rows) + array_ops.gather(starts, rows), splits
 
 
+_flat_types: list = []  # classes of composite tensors that can be flat values
+
+
+def _add_supported_value_type(cls):
+    """Lets objects of a class be the flat values of ragged tensors. They have a shape, a dtype, indices, and `set_shape`."""
+    _flat_types.append(cls)
+
+
 def as_ragged_or_tensor(value, dtype=None, name=None):
-    """Returns ragged tensors unchanged, RaggedTensorValues as constants, and all else as tensors."""
-    if isinstance(value, RaggedTensor):
+    """Returns ragged tensors and other flat values unchanged, RaggedTensorValues as constants, and all else as tensors."""
+    if isinstance(value, RaggedTensor) or _flat_types and isinstance(value, tuple(_flat_types)):
         return value
     if isinstance(value, RaggedTensorValue):
         return RaggedTensor.from_row_splits(as_ragged_or_tensor(value.values, dtype), value.row_splits, validate=False)
@@ -193,7 +201,7 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
             for splits in self.nested_row_splits:
                 lengths = array_ops.concat([array_ops.zeros([1], splits.dtype), splits[1:] - splits[:-1]], 0)
                 sizes.append(math_ops.cast(math_ops.reduce_max(lengths), kind))
-            whole = array_ops.concat([array_ops.stack(sizes), array_ops.shape(self.flat_values, out_type=kind)[1:]], 0)
+            whole = array_ops.concat([array_ops.stack(sizes), flat_shape(self.flat_values, kind)[1:]], 0)
             return whole if axis is None else array_ops.gather(whole, axis)
 
     def with_values(self, new_values):
@@ -230,9 +238,11 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
     def merge_dims(self, outer_axis, inner_axis):
         """Merges a range of dimensions into one."""
         rank = self.shape.ndims
-        outer, inner = _axis(outer_axis, rank), _axis(inner_axis, rank)
-        if outer >= inner:
-            raise ValueError("Expected outer_axis (%d) to be less than inner_axis (%d)" % (outer_axis, inner_axis))
+        outer, inner = _axis(outer_axis, rank, "outer_axis", "rank(self)"), _axis(inner_axis, rank, "inner_axis", "rank(self)")
+        if outer > inner:
+            raise ValueError("Expected outer_axis (%d) to be less than or equal to inner_axis (%d)" % (outer_axis, inner_axis))
+        if outer == inner:
+            return self
         if outer > 1:
             return self.with_values(merge_dims(self._values, outer - 1, inner - 1))
         if outer == 0:
@@ -324,10 +334,18 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
         return result
 
     def _eager_value(self):
-        if self.flat_values.op is not None:
+        if getattr(self.flat_values, "op", None) is not None:
             raise ValueError("RaggedTensor.to_list() is only supported in eager mode; in graph mode, evaluate the RaggedTensor "
                              "first and then use RaggedTensorValue.to_list().")
-        inner = self._values._eager_value() if isinstance(self._values, RaggedTensor) else self._values.numpy()
+        if isinstance(self._values, RaggedTensor):
+            inner = self._values._eager_value()
+        elif hasattr(self._values, "to_list"):
+            import numpy as np
+            inner = np.array(self._values.to_list())
+        elif hasattr(self._values, "numpy"):
+            inner = self._values.numpy()
+        else:
+            raise ValueError("values must be convertible to a list")
         return RaggedTensorValue(inner, self._row_splits.numpy())
 
     def eval(self, feed_dict=None, session=None):
@@ -370,7 +388,7 @@ class RaggedTensor(RaggedCreation, CompositeTensor):
     def __getitem__(self, key):
         from runnel.ragged import ragged_functions
         with name_scope(None, "RaggedGetItem", [self.flat_values]):
-            return ragged_functions.get_item(self, key if isinstance(key, tuple) else (key,))
+            return ragged_functions.get_item(self, tuple(key) if isinstance(key, (list, tuple)) else (key,))
 
 
 def _compares_elements():
