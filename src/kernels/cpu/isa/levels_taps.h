@@ -2,6 +2,8 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_LEVELS_TAPS_H_
 #define RUNNEL_KERNELS_CPU_ISA_LEVELS_TAPS_H_
 
+#include <stdbool.h>
+
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/levels.h"
 
@@ -57,16 +59,19 @@ static void depthwise(const rn_levels_taps_t* d, int32_t* sums) {
 
 #define VNNI __attribute__((target("avx512vnni")))
 
-// Four taps of 64 channels: bytes [tap][channel] become groups of four taps.
+// Four taps of 64 channels: bytes [tap][channel] become groups of four taps. |whole|: there are 64
+// channels, so that no load and no store needs a mask.
 typedef struct levels_quads_t {
   __m512i of[4];
 } levels_quads_t;
 
 VNNI INLINE levels_quads_t quads_at(const uint8_t* const* x, int64_t taps, int64_t tap, int64_t at,
-                                    __mmask64 mask) {
+                                    bool whole, __mmask64 mask) {
   __m512i four[4];
-  for (int i = 0; i < 4; ++i)  // weights beyond the last tap are zero
-    four[i] = _mm512_maskz_loadu_epi8(mask, x[tap + i < taps ? tap + i : 0] + at);
+  for (int i = 0; i < 4; ++i) {  // weights beyond the last tap are zero
+    const uint8_t* from = x[tap + i < taps ? tap + i : 0] + at;
+    four[i] = whole ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi8(mask, from);
+  }
   const __m512i low = _mm512_unpacklo_epi8(four[0], four[1]);
   const __m512i high = _mm512_unpackhi_epi8(four[0], four[1]);
   const __m512i next_low = _mm512_unpacklo_epi8(four[2], four[3]);
@@ -77,7 +82,7 @@ VNNI INLINE levels_quads_t quads_at(const uint8_t* const* x, int64_t taps, int64
 }
 
 // Lanes of 16 bytes: [register][lane] becomes [lane][register], which is the order of channels.
-VNNI INLINE void store_quads(const rn_levels_taps_t* d, int64_t c, const __m512i* sum,
+VNNI INLINE void store_quads(const rn_levels_taps_t* d, int64_t c, bool whole, const __m512i* sum,
                              int32_t* sums) {
   const __m512i a = _mm512_shuffle_i32x4(sum[0], sum[1], 0x44);
   const __m512i b = _mm512_shuffle_i32x4(sum[2], sum[3], 0x44);
@@ -87,6 +92,11 @@ VNNI INLINE void store_quads(const rn_levels_taps_t* d, int64_t c, const __m512i
                           _mm512_shuffle_i32x4(e, f, 0x88), _mm512_shuffle_i32x4(e, f, 0xdd)};
   for (int i = 0; i < 4; ++i) {
     const int64_t at = c + 16 * i, left = d->channels - at;
+    if (whole) {
+      const __m512i start = _mm512_loadu_si512(d->start + at);
+      _mm512_storeu_si512(sums + at, _mm512_add_epi32(all[i], start));
+      continue;
+    }
     if (left <= 0) return;
     const __mmask16 mask = (__mmask16)(left >= 16 ? 0xffff : (1u << left) - 1);
     const __m512i start = _mm512_maskz_loadu_epi32(mask, d->start + at);
@@ -96,21 +106,21 @@ VNNI INLINE void store_quads(const rn_levels_taps_t* d, int64_t c, const __m512i
 
 // All pixels of 64 channels from |c| on, or of those that are left. |groups| of four taps: a
 // constant where weights should stay in registers.
-VNNI INLINE void depthwise_wide(const rn_levels_taps_t* d, int64_t c, int64_t groups,
+VNNI INLINE void depthwise_wide(const rn_levels_taps_t* d, int64_t c, int64_t groups, bool whole,
                                 int32_t* sums) {
   const int64_t left = d->channels - c;
-  const __mmask64 mask = left >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
+  const __mmask64 mask = whole ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
   const int8_t* w = d->fours + c * 4 * groups;
   for (int64_t p = 0; p < d->pixels; ++p) {
     __m512i sum[4];
     for (int i = 0; i < 4; ++i) sum[i] = _mm512_setzero_si512();
     for (int64_t g = 0; g < groups; ++g) {
-      const levels_quads_t quads = quads_at(d->x, d->taps, 4 * g, p * d->step + c, mask);
+      const levels_quads_t quads = quads_at(d->x, d->taps, 4 * g, p * d->step + c, whole, mask);
       for (int i = 0; i < 4; ++i)
         sum[i] = _mm512_dpbusd_epi32(sum[i], quads.of[i],
                                      _mm512_loadu_si512(w + g * 256 + (int64_t)i * 64));
     }
-    store_quads(d, c, sum, sums + p * d->channels);
+    store_quads(d, c, whole, sum, sums + p * d->channels);
   }
 }
 
@@ -155,8 +165,12 @@ VNNI INLINE void depthwise_narrow(const rn_levels_taps_t* d, int64_t c, int64_t 
 
 VNNI INLINE void depthwise_groups(const rn_levels_taps_t* d, int64_t groups, int32_t* sums) {
   int64_t c = 0;
-  for (; d->channels - c > 32; c += RN_LEVELS_TAP_CHANNELS) depthwise_wide(d, c, groups, sums);
-  if (c < d->channels) depthwise_narrow(d, c, groups, sums);
+  for (; d->channels - c >= RN_LEVELS_TAP_CHANNELS; c += RN_LEVELS_TAP_CHANNELS)
+    depthwise_wide(d, c, groups, true, sums);
+  if (d->channels - c > 32)
+    depthwise_wide(d, c, groups, false, sums);
+  else if (c < d->channels)
+    depthwise_narrow(d, c, groups, sums);
 }
 
 VNNI static void depthwise_vnni(const rn_levels_taps_t* d, int32_t* sums) {
