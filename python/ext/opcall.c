@@ -187,7 +187,10 @@ PyObject* rnpy_result_type(rnpy_function_t* f) {
   for (int i = 0; names && i < f->output_count; ++i)
     if (PyList_Append(names, f->outputs[i].name) < 0) Py_CLEAR(names);
   PyObject* collections = names ? PyImport_ImportModule("collections") : NULL;
-  if (collections) f->result = PyObject_CallMethod(collections, "namedtuple", "OO", f->op, names);
+  // "Space>Op" is no identifier.
+  PyObject* name = collections ? PyObject_CallMethod(f->op, "replace", "ss", ">", "_") : NULL;
+  if (name) f->result = PyObject_CallMethod(collections, "namedtuple", "OO", name, names);
+  Py_XDECREF(name);
   Py_XDECREF(collections);
   Py_XDECREF(names);
   return f->result;

@@ -34,8 +34,8 @@ def forget_names():
 
 
 def snake_case(name):
-    """Converts "MatMul" to "mat_mul" and "Conv2DBackpropInput" to "conv2d_backprop_input"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", name).lower()
+    """Converts "MatMul" to "mat_mul", "Conv2DBackpropInput" to "conv2d_backprop_input" and "Space>AddOne" to "space_add_one"."""
+    return "_".join(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", part) for part in name.split(">")).lower()
 
 
 def function(name):

@@ -387,10 +387,10 @@ class TestCase(unittest.TestCase):
         return make(graph, config, use_gpu, force_gpu)
 
     def evaluate(self, tensors):
-        """Returns the values of tensors in the default session."""
+        """Returns the values of tensors in the default session; in eager execution also those that a function returns."""
         if framework.executing_eagerly():
             from runnel import nest
-            return nest.map_structure(_value_of, tensors)
+            return self.evaluate(tensors()) if callable(tensors) else nest.map_structure(_value_of, tensors)
         sess = session_lib.get_default_session()
         if sess is None:
             with self.cached_session() as sess:

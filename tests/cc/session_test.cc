@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check.h"
+#include "nodes.h"
 #include "tensorflow/cc/client/client_session.h"
 #include "tensorflow/cc/ops/standard_ops.h"
 #include "tensorflow/cc/saved_model/loader.h"
@@ -152,13 +153,6 @@ static void TestSavedModel(const std::string& folder) {
   SavedModelBundleLite lite;
   EXPECT_FAILS(LoadSavedModel(SessionOptions(), RunOptions(), folder, {"nobody"}, &lite), kNotFound,
                "nobody");
-}
-
-static Output AddNode(const Scope& scope, NodeBuilder builder) {
-  scope.UpdateBuilder(&builder);
-  Node* node = nullptr;
-  scope.UpdateStatus(builder.Finalize(scope.graph(), &node));
-  return Output(node);
 }
 
 static void TestCustomOps(const char* library) {

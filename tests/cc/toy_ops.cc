@@ -137,5 +137,32 @@ class TwiceOp : public AsyncOpKernel {
 };
 REGISTER_KERNEL_BUILDER(Name("ToyTwice").Device(DEVICE_CPU), TwiceOp);
 
+// An op with a space of names, and two results.
+REGISTER_OP("Toy>SplitDigits")
+    .Input("x: int32")
+    .Output("tens: int32")
+    .Output("ones: int32")
+    .SetShapeFn([](InferenceContext* c) {
+      c->set_output(0, c->input(0));
+      c->set_output(1, c->input(0));
+      return OkStatus();
+    });
+class SplitDigitsOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    const Tensor& x = context->input(0);
+    for (int i = 0; i < 2; ++i) {
+      Tensor* y = nullptr;
+      OP_REQUIRES_OK(context, context->allocate_output(i, x.shape(), &y));
+      for (int64_t k = 0; k < x.NumElements(); ++k) {
+        int32 value = x.flat<int32>()(k);
+        y->flat<int32>()(k) = i ? value % 10 : value / 10;
+      }
+    }
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("Toy>SplitDigits").Device(DEVICE_CPU), SplitDigitsOp);
+
 }  // namespace
 }  // namespace tensorflow

@@ -14,6 +14,7 @@ PACKAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "python")
 FOLDER = os.path.join(os.environ.get("RUNNEL_BUILD", ""), "tests", "plugins")
 TOY = os.path.join(FOLDER, "libplugins_toy.so")
 TOYFS = os.path.join(FOLDER, "libplugins_toyfs.so")
+TOY_OPS = os.path.join(os.environ.get("RUNNEL_BUILD", ""), "tests", "cc", "libtoy_ops.so")
 
 
 def run(program, **env):
@@ -167,3 +168,17 @@ print(len(tf.gfile.ListDirectory("toyfs://disk/logs")))
         "toyfs://disk/ckpt/model-2",
         "[3.0, 4.0] ['checkpoint', 'model-2.data-00000-of-00001', 'model-2.index', 'model-2.meta']",
         "[3.0, 4.0]", "[b'a', b'bc']", "[b'a', b'bc']", "1"]
+
+
+@pytest.mark.skipif(not os.path.exists(TOY_OPS), reason="the ops in C++ were not built")
+def test_names_of_ops():
+    assert run("""
+ops = tf.load_op_library(os.environ["TOY_OPS"])
+digits = ops.toy_split_digits([37, 5])
+print(type(digits).__name__, digits._fields)
+with tf.Session() as sess:
+    print([part.tolist() for part in sess.run(digits)])
+    counter = ops.ToyCounterOfItsOwn()
+    with tf.control_dependencies([ops.toy_counter_next(counter)]):
+        print(sess.run(ops.toy_counter_next(counter)))
+""", TOY_OPS=TOY_OPS) == ["Toy_SplitDigits ('tens', 'ones')", "[[3, 0], [7, 5]]", "8"]

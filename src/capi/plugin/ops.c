@@ -161,6 +161,8 @@ static rn_status_t parse_args(TF_OpDefinitionBuilder* builder, const rn_str_t* s
   for (size_t i = 0; i < count; ++i) {
     RN_RETURN_IF_ERROR(rn_op_spec_arg(&builder->op->arena, specs[i], builder->attrs.items,
                                       (int)builder->attrs.count, &args[i]));
+    // As in stock: what uses a resource depends on more than its inputs.
+    if (args[i].type == RN_RESOURCE) set_flag(builder, RN_OP_STATEFUL, true);
   }
   *out = args;
   *out_count = (int16_t)count;

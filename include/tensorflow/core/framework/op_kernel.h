@@ -17,14 +17,17 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/threadpool.h"
 
 namespace tensorflow {
 
 class OpKernelContext;
 class OpKernelConstruction;
+class ResourceMgr;  // resource_mgr.h
 
 namespace internal {
 // The first and the last + 1 index of every argument's tensors.
@@ -85,6 +88,8 @@ class OpKernelConstruction {
   const internal::ArgRanges& input_ranges() const { return input_ranges_; }
   const internal::ArgRanges& output_ranges() const { return output_ranges_; }
 
+  ResourceMgr* resource_manager() const;
+
   const Status& status() const { return status_; }
   void SetStatus(const absl::Status& status) { status_.Update(status); }
   void CtxFailure(const absl::Status& status) { SetStatus(status); }
@@ -97,6 +102,7 @@ class OpKernelConstruction {
   Status Ranges(const google::protobuf::RepeatedPtrField<OpDef::ArgDef>& args,
                 internal::ArgRanges* ranges, DataTypeVector* types) const;
 
+  TF_OpKernelConstruction* construction_;
   NodeDef def_;
   Status status_;
   DataTypeVector input_types_, output_types_;
@@ -131,9 +137,17 @@ class OpOutputList {
   int start_, stop_;
 };
 
+// Where a temporary tensor may be; all of them are in the memory of the host.
+struct AllocatorAttributes {
+  void set_on_host(bool) {}
+  bool on_host() const { return true; }
+};
+
 // What kernels ask of their device.
 class DeviceBase {
  public:
+  explicit DeviceBase(std::string name) : name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
   struct CpuWorkerThreads {
     int num_threads;
     thread::ThreadPool* workers;
@@ -146,6 +160,9 @@ class DeviceBase {
   const Eigen::ThreadPoolDevice* eigen_cpu_device() const {
     return thread::ThreadPool::Default()->device();
   }
+
+ private:
+  std::string name_;
 };
 
 class OpKernelContext {
@@ -177,7 +194,8 @@ class OpKernelContext {
 
   Status allocate_output(int i, const TensorShape& shape, Tensor** output);
   Status allocate_output(absl::string_view name, const TensorShape& shape, Tensor** output);
-  Status allocate_temp(DataType type, const TensorShape& shape, Tensor* out) {
+  Status allocate_temp(DataType type, const TensorShape& shape, Tensor* out,
+                       AllocatorAttributes = AllocatorAttributes()) {
     return Tensor::BuildTensor(type, shape, out);
   }
   // Takes over the memory of an input that nothing else needs, if one of |candidates| fits.
@@ -191,10 +209,20 @@ class OpKernelContext {
 
   OpKernel& op_kernel() const { return *kernel_; }
   int64_t step_id() const { return TF_StepId(context_); }
-  DeviceBase* device() { return &device_; }
+  // The device as the library calls it; its text is made when it is asked for.
+  DeviceBase* device();
+  ResourceMgr* resource_manager() const;
+  rn_resources_t* CResources() const { return rn_kernel_resources(context_); }
+  Status MatchSignature(DataTypeSlice inputs, DataTypeSlice outputs) const;
+  absl::optional<ManagedStackTrace> stack_trace() const { return absl::nullopt; }
+  // Memory is not accounted to kernels.
+  bool track_allocations() const { return false; }
+  void record_persistent_memory_allocation(int64_t, int64_t = -1) {}
   template <typename Device>
   const Device& eigen_device() const;
-  const Eigen::ThreadPoolDevice& eigen_cpu_device() const { return *device_.eigen_cpu_device(); }
+  const Eigen::ThreadPoolDevice& eigen_cpu_device() const {
+    return *thread::ThreadPool::Default()->device();
+  }
 
   const Status& status() const { return status_; }
   void SetStatus(const absl::Status& status) { status_.Update(status); }
@@ -215,7 +243,7 @@ class OpKernelContext {
   TF_OpKernelContext* context_;
   OpKernel* kernel_;
   Status status_;
-  DeviceBase device_;
+  std::unique_ptr<DeviceBase> device_;
   std::vector<std::unique_ptr<Tensor>> inputs_;
   std::vector<std::unique_ptr<Tensor>> outputs_;
 };

@@ -15,7 +15,8 @@ inline OpKernel::OpKernel(OpKernelConstruction* context)
       input_ranges_(context->input_ranges()),
       output_ranges_(context->output_ranges()) {}
 
-inline OpKernelConstruction::OpKernelConstruction(TF_OpKernelConstruction* construction) {
+inline OpKernelConstruction::OpKernelConstruction(TF_OpKernelConstruction* construction)
+    : construction_(construction) {
   status_ = Describe(construction);
 }
 
@@ -58,14 +59,19 @@ inline Status OpKernelConstruction::Ranges(
   return OkStatus();
 }
 
-inline Status OpKernelConstruction::MatchSignature(DataTypeSlice inputs,
-                                                   DataTypeSlice outputs) const {
-  if (DataTypeSlice(input_types_) == inputs && DataTypeSlice(output_types_) == outputs)
-    return OkStatus();
-  return errors::InvalidArgument("Signature mismatch, have: ", DataTypeSliceString(input_types_),
-                                 "->", DataTypeSliceString(output_types_),
+namespace internal {
+inline Status MatchSignature(DataTypeSlice have_inputs, DataTypeSlice have_outputs,
+                             DataTypeSlice inputs, DataTypeSlice outputs) {
+  if (have_inputs == inputs && have_outputs == outputs) return OkStatus();
+  return errors::InvalidArgument("Signature mismatch, have: ", DataTypeSliceString(have_inputs),
+                                 "->", DataTypeSliceString(have_outputs),
                                  " expected: ", DataTypeSliceString(inputs), "->",
                                  DataTypeSliceString(outputs));
+}
+}  // namespace internal
+inline Status OpKernelConstruction::MatchSignature(DataTypeSlice inputs,
+                                                   DataTypeSlice outputs) const {
+  return internal::MatchSignature(input_types_, output_types_, inputs, outputs);
 }
 
 inline OpKernelContext::OpKernelContext(TF_OpKernelContext* context, OpKernel* kernel)
@@ -73,6 +79,21 @@ inline OpKernelContext::OpKernelContext(TF_OpKernelContext* context, OpKernel* k
       kernel_(kernel),
       inputs_(static_cast<size_t>(TF_NumInputs(context))),
       outputs_(static_cast<size_t>(TF_NumOutputs(context))) {}
+
+inline Status OpKernelContext::MatchSignature(DataTypeSlice inputs, DataTypeSlice outputs) const {
+  DataTypeVector have_inputs, have_outputs;
+  for (int i = 0; i < num_inputs(); ++i) have_inputs.push_back(input_dtype(i));
+  for (int i = 0; i < num_outputs(); ++i) have_outputs.push_back(expected_output_dtype(i));
+  return internal::MatchSignature(have_inputs, have_outputs, inputs, outputs);
+}
+
+inline DeviceBase* OpKernelContext::device() {
+  if (!device_) {
+    TF_StringView name = TF_GetDeviceName(context_);
+    device_ = std::make_unique<DeviceBase>(std::string(name.data ? name.data : "", name.len));
+  }
+  return device_.get();
+}
 
 inline const Tensor& OpKernelContext::input(int i) {
   CHECK_GE(i, 0);
@@ -129,8 +150,7 @@ inline Status OpKernelContext::allocate_output(int i, const TensorShape& shape, 
   TF_RETURN_IF_ERROR(CheckOutput(i));
   DataType type = expected_output_dtype(i);
   TensorShape::Dims dims = shape.dim_sizes();
-  size_t size = type == DT_STRING ? sizeof(tstring) : static_cast<size_t>(DataTypeSize(type)),
-         bytes;
+  size_t size = Tensor::ElementSize(type), bytes;
   if (size == 0)
     return errors::Unimplemented("outputs of type ", DataTypeString(type), " in C++ kernels");
   if (__builtin_mul_overflow(size, static_cast<size_t>(shape.num_elements()), &bytes)) {

@@ -54,6 +54,8 @@ class ShapeHandle {
 };
 
 struct ShapeAndType {
+  ShapeAndType() = default;
+  ShapeAndType(ShapeHandle shape, DataType dtype) : shape(shape), dtype(dtype) {}
   ShapeHandle shape;
   DataType dtype = DT_INVALID;
 };
@@ -75,6 +77,10 @@ class InferenceContext {
   }
   ShapeHandle output(int64_t i) const { return outputs_[Checked(i, outputs_.size())]; }
   void set_output(int i, ShapeHandle shape) { outputs_[Checked(i, outputs_.size())] = shape; }
+  // What the resource behind a handle holds: never known here, and not passed on.
+  const std::vector<ShapeAndType>* input_handle_shapes_and_types(int) const { return nullptr; }
+  const std::vector<ShapeAndType>* output_handle_shapes_and_types(int) const { return nullptr; }
+  void set_output_handle_shapes_and_types(int, const std::vector<ShapeAndType>&) {}
   // The value of an input if it is constant; NULL otherwise.
   const Tensor* input_tensor(int i);
   template <typename T>

@@ -25,8 +25,8 @@ class Tensor {
   // A float tensor of shape [0].
   Tensor() : Tensor(DT_FLOAT) {}
   explicit Tensor(DataType type) : shape_({0}), type_(type) {}
-  // Elements are not initialized; strings are empty. IsInitialized() is false if there is no
-  // memory.
+  // Elements are not initialized; strings and handles are empty. IsInitialized() is false if there
+  // is no memory.
   Tensor(DataType type, const TensorShape& shape) : shape_(shape), type_(type) { Allocate(); }
   template <typename T, typename = std::enable_if_t<IsValidDataType<T>::value>>
   explicit Tensor(const T& value) : Tensor(DataTypeToEnum<T>::v(), TensorShape({})) {
@@ -37,7 +37,7 @@ class Tensor {
   template <typename T, typename = std::enable_if_t<!std::is_same<T, char>::value>>
   explicit Tensor(T*) = delete;
   static Status BuildTensor(DataType type, const TensorShape& shape, Tensor* out) {
-    if (type != DT_STRING && DataTypeSize(type) == 0) {
+    if (ElementSize(type) == 0) {
       return errors::InvalidArgument("Unexpected type: ", static_cast<int>(type));
     }
     *out = Tensor(type, shape);
@@ -58,7 +58,7 @@ class Tensor {
   bool SharesBufferWith(const Tensor& other) const;
   bool IsInitialized() const { return data_ != nullptr || NumElements() == 0; }
   bool IsAligned() const { return reinterpret_cast<uintptr_t>(data_) % 64 == 0; }
-  size_t TotalBytes() const { return static_cast<size_t>(NumElements()) * ElementSize(); }
+  size_t TotalBytes() const { return static_cast<size_t>(NumElements()) * ElementSize(type_); }
   size_t AllocatedBytes() const { return owner_ ? TF_TensorByteSize(owner_.get()) : 0; }
   bool RefCountIsOne() const { return owner_ && owner_.use_count() == 1; }
 
@@ -178,6 +178,13 @@ class Tensor {
   }
   std::string SummarizeValue(int64_t max_entries, bool print_v2 = false) const;
 
+  // Bytes per element in memory; 0 if tensors of the type cannot be made here.
+  static size_t ElementSize(DataType type) {
+    return type == DT_STRING     ? sizeof(tstring)
+           : type == DT_RESOURCE ? sizeof(void*)  // resource_handle.h
+                                 : static_cast<size_t>(DataTypeSize(type));
+  }
+
   // The C API's tensor. AsCTensor shares the elements; FromCTensor takes |tensor| over.
   static Tensor FromCTensor(TF_Tensor* tensor);
   std::shared_ptr<TF_Tensor> AsCTensor() const;
@@ -186,9 +193,6 @@ class Tensor {
   template <typename T>
   T* base() const {
     return reinterpret_cast<T*>(data_);
-  }
-  size_t ElementSize() const {
-    return type_ == DT_STRING ? sizeof(tstring) : static_cast<size_t>(DataTypeSize(type_));
   }
   void CheckType(DataType expected) const {
     CHECK_EQ(dtype(), expected) << DataTypeString(expected) << " expected, got "
@@ -227,6 +231,7 @@ class Tensor {
 #endif
 
   void Allocate();
+  void AllocateHandles();
   void PrintDimension(int d, int64_t limit, int64_t* at, std::string* text) const;
   std::string ElementText(int64_t i) const;
   template <typename T, typename List>

@@ -9,12 +9,14 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "runnel/resources.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
 
 inline void Tensor::Allocate() {
-  size_t size = ElementSize(), count = static_cast<size_t>(NumElements()), bytes;
+  if (type_ == DT_RESOURCE) return AllocateHandles();
+  size_t size = ElementSize(type_), count = static_cast<size_t>(NumElements()), bytes;
   if (size == 0 || __builtin_mul_overflow(size, count, &bytes) || bytes > SIZE_MAX - 64) return;
   size_t room = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;  // aligned_alloc wants a multiple
   void* data = std::aligned_alloc(64, room);
@@ -35,6 +37,15 @@ inline void Tensor::Allocate() {
   if (!made) return;
   owner_.reset(made, TF_DeleteTensor);
   data_ = static_cast<char*>(TF_TensorData(made));
+}
+
+inline void Tensor::AllocateHandles() {
+  TensorShape::Dims dims = shape_.dim_sizes();
+  CStatus status;
+  owner_.reset(rn_resource_tensor(dims.data(), static_cast<int>(dims.size()), status),
+               TF_DeleteTensor);
+  if (!status.ok()) owner_.reset();
+  data_ = owner_ ? static_cast<char*>(TF_TensorData(owner_.get())) : nullptr;
 }
 
 inline bool Tensor::SharesBufferWith(const Tensor& other) const {
@@ -62,7 +73,7 @@ inline std::shared_ptr<TF_Tensor> Tensor::AsCTensor() const {
                   TF_TensorType(owner_.get()) == static_cast<TF_DataType>(type_);
   for (int d = 0; is_whole && d < dims(); ++d) is_whole = TF_Dim(owner_.get(), d) == dim_size(d);
   if (is_whole) return owner_;
-  if (ElementSize() == 0) return nullptr;
+  if (ElementSize(type_) == 0 || type_ == DT_RESOURCE) return nullptr;
   // A slice, or another shape: a C tensor that keeps the elements' owner alive.
   auto release = [](void*, size_t, void* owner) {
     delete static_cast<std::shared_ptr<TF_Tensor>*>(owner);
