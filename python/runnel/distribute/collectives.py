@@ -39,11 +39,12 @@ def join(cluster, task_type, task_id, leader=None, protocol=None):
 class Group:
     """The processes that take part. `device` is where this one runs its collectives."""
 
-    def __init__(self, device, size, rank, timeout_seconds=0):
-        self.device, self.size, self.rank, self._timeout = device, size, rank, timeout_seconds
+    def __init__(self, device, size, rank, timeout_seconds=0, hint="auto"):
+        self.device, self.size, self.rank, self._timeout, self._hint = device, size, rank, timeout_seconds, hint
 
     def _keys(self):
-        return {"group_size": self.size, "group_key": _GROUP, "instance_key": next(_instances), "timeout": self._timeout}
+        return {"group_size": self.size, "group_key": _GROUP, "instance_key": next(_instances), "timeout": self._timeout,
+                "communication_hint": self._hint}
 
     def sum(self, tensor):
         """Returns the sum of the tensors of all processes."""

@@ -13,7 +13,7 @@ from runnel.eager.context import executing_eagerly_outside_functions
 
 
 class CommunicationImplementation(enum.Enum):
-    """How collectives are carried out. All kinds are the same here."""
+    """How processes exchange values: NCCL is for those with GPUs, from card to card; the others are the same here."""
 
     AUTO, RING, NCCL = "AUTO", "RING", "NCCL"
 
@@ -24,7 +24,7 @@ class CommunicationOptions:
     Args:
       bytes_per_pack: kept; the library decides how tensors are divided.
       timeout_seconds: a collective fails if the other workers have not joined it after this many seconds.
-      implementation: kept.
+      implementation: a CommunicationImplementation, or its name.
     """
 
     def __init__(self, bytes_per_pack=0, timeout_seconds=None, implementation=CommunicationImplementation.AUTO):
@@ -79,8 +79,10 @@ class MultiWorkerExtended(MirroredExtended):
             collectives.join(place.cluster, place.type, place.id, place.leader, resolver.rpc_layer)
         elif not place.is_alone:
             place.name = ""
-        super().__init__(container_strategy, [place.name + name for name in _local_devices()])
-        self._group = collectives.Group(place.name + "/device:CPU:0", place.count, place.rank, options.timeout_seconds or 0)
+        super().__init__(container_strategy, [place.name + name for name in _local_devices(place.name)])
+        by_nccl = options.implementation is CommunicationImplementation.NCCL and "GPU" in self._devices[0]
+        self._group = collectives.Group(self._devices[0] if by_nccl else place.name + "/device:CPU:0", place.count, place.rank,
+                                        options.timeout_seconds or 0, "nccl" if by_nccl else "auto")
         self.first_replica = place.rank * len(self._devices)
         self._is_chief = place.is_chief
 
@@ -172,9 +174,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     _num_workers = property(lambda self: self._extended._num_workers)
 
 
-def _local_devices():
+def _local_devices(task):
+    """The names of this process's GPUs, or of its CPU; `task` is its own in a cluster, or empty."""
     from runnel import config
-    gpus = [device for device in config.list_logical_devices("GPU") if "/job:" not in device.name or "localhost" in device.name]
+    gpus = [device for device in config.list_logical_devices("GPU")
+            if "/job:" not in device.name or "localhost" in device.name or task and device.name.startswith(task + "/")]
     return ["/device:GPU:%d" % i for i in range(len(gpus))] or ["/device:CPU:0"]
 
 
