@@ -486,6 +486,22 @@ static rn_status_t plan_locked(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn
   return RN_OK;
 }
 
+rn_status_t rn_cudnn_conv_temp(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t count,
+                               rn_tensor_t* out) {
+  rn_cudnn_t* cudnn = NULL;
+  rn_tensor_t workspace = {0};
+  RN_RETURN_IF_ERROR(rn_cudnn(ctx, &cudnn));
+  if (cudnn && rn_cuda_is_recording(rn_cuda_card(ctx))) {
+    rn_mutex_lock(&cudnn->mutex);
+    const int64_t most = cudnn->workspace;
+    rn_mutex_unlock(&cudnn->mutex);
+    if (most) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &most}, &workspace));
+  }
+  rn_status_t status = rn_temp(ctx, dtype, (rn_shape_t){1, &count}, out);
+  rn_tensor_clear(&workspace);  // the convolution finds it there
+  return status;
+}
+
 rn_status_t rn_cudnn_conv(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
                           const rn_cuda_conv_data_t* data, bool* out_done) {
   *out_done = false;

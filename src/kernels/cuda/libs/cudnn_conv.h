@@ -48,4 +48,9 @@ static inline int64_t rn_cuda_conv_filter_size(const rn_cuda_conv_t* conv) {
          (conv->in_depth / conv->groups) * conv->out_depth;
 }
 
+// Like rn_temp, for what is in use while rn_cudnn_conv runs: in a recording, whose convolutions
+// share a workspace, this is elsewhere.
+RN_MUST_USE rn_status_t rn_cudnn_conv_temp(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t count,
+                                           rn_tensor_t* out);
+
 #endif  // RUNNEL_KERNELS_CUDA_LIBS_CUDNN_CONV_H_

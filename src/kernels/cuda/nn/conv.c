@@ -83,7 +83,7 @@ static rn_status_t run_padded(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
   if (is_even || conv->in_depth > INT32_MAX) return RN_OK;
   rn_tensor_t image = {0};
   void* x = data.x;
-  RN_RETURN_IF_ERROR(rn_temp(ctx, (rn_dtype_t)conv->dtype, (rn_shape_t){1, &count}, &image));
+  RN_RETURN_IF_ERROR(rn_cudnn_conv_temp(ctx, (rn_dtype_t)conv->dtype, count, &image));
   data.x = image.data;
   bool is_result = conv->kind == RN_CONV_INPUT;
   rn_status_t status = RN_OK;
