@@ -184,6 +184,42 @@ Test(gpu_conv_api, floats_without_tf32_take_exact_engines, .timeout = 60) {
   cr_expect_not(takes(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, RN_FLOAT));
 }
 
+// Bytes of the card that a small convolution takes at most, if engines need |workspaces|; in a
+// child process, which reads the settings anew.
+static int64_t most_taken(const char* workspaces) {
+  int64_t most = 0;
+  int ends[2];
+  cr_assert_eq(pipe(ends), 0);
+  setenv("EMULATED_CUDNN_WORKSPACE", workspaces, 1);
+  setenv("RUNNEL_CACHE_DIR", "/dev/null", 1);
+  pid_t child = fork();
+  cr_assert_geq(child, 0);
+  if (child == 0) {
+    rn_cuda_memory_stats_t stats;
+    gpu_t gpu;
+    gpu_open(&gpu);
+    check(&gpu, conv_make(false, RN_CUDA_FILTER_TURNED));
+    rn_cuda_memory_stats(rn_cuda_card(&gpu.ctx)->memory, &stats);
+    most = (int64_t)stats.peak_bytes_in_use;
+    _exit(write(ends[1], &most, sizeof most) == sizeof most ? 0 : 1);
+  }
+  int result = 1;
+  cr_assert_eq(waitpid(child, &result, 0), child);
+  cr_assert_eq(result, 0, "workspaces %s", workspaces);
+  cr_assert_eq(read(ends[0], &most, sizeof most), sizeof most);
+  close(ends[0]);
+  close(ends[1]);
+  return most;
+}
+
+// Engines that need far more than their tensors are not even tried, unless all do.
+Test(gpu_conv_api, workspaces_are_limited, .timeout = 120) {
+  const int64_t large = INT64_C(100) << 20;
+  cr_expect_leq(most_taken("512,512,512"), large);
+  cr_expect_leq(most_taken("104857600,512,512"), large);
+  cr_expect_geq(most_taken("104857600,104857600,104857600"), large);
+}
+
 // Choices across processes.
 
 // How often the emulated cuDNN was asked for "heuristics", or read the "text" of a plan.

@@ -19,7 +19,6 @@
 #define NOT_SUPPORTED 3000
 #define EXECUTION_FAILED 5000
 #define ENGINES 3
-#define WORKSPACE 512
 
 typedef struct attribute_t {
   int name, type;
@@ -249,6 +248,18 @@ static int64_t get_notes(int engine, int* out) {
   return count;
 }
 
+// Bytes that an engine works in: EMULATED_CUDNN_WORKSPACE has numbers for the first engines.
+static int64_t workspace_of(int engine) {
+  const char* text = getenv("EMULATED_CUDNN_WORKSPACE");
+  char* end = NULL;
+  int64_t size = 0;
+  for (int i = 0; text && i <= engine; ++i) {
+    size = strtoll(text, &end, 10);
+    text = *end == ',' ? end + 1 : i < engine ? NULL : text;
+  }
+  return text && size ? size : 512;
+}
+
 CALL(cudnnStatus_t, cudnnBackendGetAttribute,
      (cudnnBackendDescriptor_t from, int name, int type, int64_t room, int64_t* count,
       void* elements)) {
@@ -278,7 +289,7 @@ CALL(cudnnStatus_t, cudnnBackendGetAttribute,
       *count = get_notes(descriptor->engine, elements);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      *(int64_t*)elements = WORKSPACE;
+      *(int64_t*)elements = workspace_of(config_of(descriptor)->engine);
       return CUDNN_STATUS_SUCCESS;
     default:
       return BAD_PARAM;

@@ -14,6 +14,9 @@
 #define MOST_TIMED 5                       // plans
 #define MOST_WORKSPACE (INT64_C(4) << 30)  // bytes, as stock's limit
 #define COSTLY_WORKSPACE 0x1p35f           // counts as much as the time: 1 GiB must save 3 %
+// An engine may take as much as its tensors and this much more, if there is one that does not need
+// more: on an H200, those that take more were never the fastest.
+#define SMALL_WORKSPACE (INT64_C(64) << 20)
 #define TIMED_RUNS 3
 #define MOST_NOTES 16
 #define MOST_TEXT (INT64_C(32) << 20)  // bytes
@@ -271,6 +274,7 @@ typedef struct search_t {
   rn_tensor_t exact;  // ours, once there is a plan to compare with
   int64_t mode;       // what another process has found; -1: all are tried
   int64_t place;
+  int64_t most_workspace;
   conv_plan_t* best;  // without its graph
 } search_t;
 
@@ -285,6 +289,13 @@ static int64_t result_size(const rn_cuda_conv_t* conv) {
   for (int a = 0; a < 3; ++a)
     size *= conv->kind == RN_CONV_FORWARD ? conv->axes[a].out : conv->axes[a].in;
   return size * (conv->kind == RN_CONV_FORWARD ? conv->out_depth : conv->in_depth);
+}
+
+// Bytes of x, w and y.
+static int64_t tensor_bytes(const rn_cuda_conv_t* conv) {
+  int64_t x = conv->batch * conv->in_depth, y = conv->batch * conv->out_depth;
+  for (int a = 0; a < 3; ++a) x *= conv->axes[a].in, y *= conv->axes[a].out;
+  return (x + y + rn_cuda_conv_filter_size(conv)) * (int64_t)rn_dtype_size((rn_dtype_t)conv->dtype);
 }
 
 // Runs |plan| and compares: not every engine that transforms has a note of it.
@@ -310,6 +321,11 @@ static bool try_config(search_t* search, cudnnBackendDescriptor_t config, int mo
   if (!is_allowed(search->cudnn, &best->conv, config) ||
       !make_plan(search->cudnn, config, RN_STR(""), &plan)) {
     drop(search->cudnn, &config);
+    return false;
+  }
+  if (plan.workspace > search->most_workspace) {
+    drop(search->cudnn, &plan.plan);
+    drop(search->cudnn, &plan.config);
     return false;
   }
   rn_status_t status = RN_OK;
@@ -348,6 +364,11 @@ static int try_mode(search_t* search, const rn_cudnn_graph_t* graph, int mode, i
   return worked;
 }
 
+static int try_modes(search_t* search, const rn_cudnn_graph_t* graph, int most) {
+  int worked = try_mode(search, graph, CUDNN_HEUR_MODE_A, most);
+  return worked ? worked : try_mode(search, graph, CUDNN_HEUR_MODE_FALLBACK, most);
+}
+
 // Keeps the graph if there is a plan.
 static void try_engines(search_t* search) {
   conv_plan_t* best = search->best;
@@ -356,8 +377,10 @@ static void try_engines(search_t* search) {
   bool is_made = rn_cudnn_graph_make(search->cudnn, &best->conv, &graph);
   if (is_made && search->place >= 0)
     try_mode(search, &graph, (int)search->mode, 1);
-  else if (is_made && try_mode(search, &graph, CUDNN_HEUR_MODE_A, most) == 0)
-    try_mode(search, &graph, CUDNN_HEUR_MODE_FALLBACK, most);
+  else if (is_made && try_modes(search, &graph, most) == 0) {
+    search->most_workspace = MOST_WORKSPACE;
+    try_modes(search, &graph, most);
+  }
   if (best->plan)
     best->graph = graph;
   else
@@ -427,6 +450,7 @@ static void recall_choice(search_t* search) {
     if ((!json.size || !make_plan(search->cudnn, NULL, json, best)) && stored.place >= 0) {
       search_t only = *search;
       only.is_timed = false;
+      only.most_workspace = MOST_WORKSPACE;
       only.mode = stored.mode, only.place = stored.place;
       try_engines(&only);
     }
@@ -444,6 +468,7 @@ static rn_status_t choose(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda
                      .best = best,
                      .mode = -1,
                      .place = -1,
+                     .most_workspace = tensor_bytes(&best->conv) + SMALL_WORKSPACE,
                      .timing = {.best = 1e30f}};
   int is_capturing = 0;
   if (recalls && !cudnn->is_deterministic) recall_choice(&search);
