@@ -276,6 +276,14 @@ bool rn_cuda_workspace(rn_cuda_card_t* card, size_t size, uint64_t* out) {
   return ok;
 }
 
+uint64_t rn_cuda_known_workspace(rn_cuda_card_t* card, size_t size) {
+  rn_mutex_lock(&card->mutex);
+  bool is_known = card->workspaces.count && card->workspace_size >= size;
+  uint64_t workspace = is_known ? card->workspaces.items[card->workspaces.count - 1] : 0;
+  rn_mutex_unlock(&card->mutex);
+  return workspace;
+}
+
 static void free_workspaces(rn_cuda_card_t* card) {
   rn_mutex_lock(&card->mutex);
   for (size_t i = 0; i < card->workspaces.count; ++i)

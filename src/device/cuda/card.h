@@ -95,6 +95,8 @@ CUstream rn_cuda_stream(const rn_cuda_card_t* card);
 // next: all work shares it, one after the other. It may be another one when |size| grows, and is
 // given back when no session uses the card. False if there is no memory.
 bool rn_cuda_workspace(rn_cuda_card_t* card, size_t size, uint64_t* out);
+// The same if there is one of this size already, else 0.
+uint64_t rn_cuda_known_workspace(rn_cuda_card_t* card, size_t size);
 
 // Makes the card current for the calling thread; every thread does so before it calls the driver.
 RN_MUST_USE rn_status_t rn_cuda_enter(rn_cuda_card_t* card);

@@ -267,24 +267,30 @@ static rn_status_t find_plan_locked(rn_cublaslt_t* lt, const rn_env_t* env,
   return RN_OK;
 }
 
-static cublasStatus_t issue(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan, int candidate,
-                            const rn_cublaslt_operands_t* operands, void* d) {
+static cublasStatus_t issue_in(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan, int candidate,
+                               const rn_cublaslt_operands_t* operands, void* d,
+                               uint64_t workspace) {
   const cublasLtMatmulHeuristicResult_t* found = &plan->candidates[candidate];
-  uint64_t workspace = 0;
-  if (found->workspaceSize && !rn_cuda_workspace(lt->card, WORKSPACE, &workspace))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (found->workspaceSize && !workspace) return CUBLAS_STATUS_NOT_SUPPORTED;
   return lt->api.cublasLtMatmul(
       lt->handle, plan->desc, operands->alpha, operands->a, plan->layouts[0], operands->b,
       plan->layouts[1], operands->beta, operands->c, plan->layouts[2], d, plan->layouts[2],
       &found->algo, (void*)(uintptr_t)workspace, found->workspaceSize, rn_cuda_stream(lt->card));
 }
 
-// Gives the card work for as long as the launches of a measurement take.
-static rn_status_t keep_busy(const rn_cublaslt_t* lt) {
-  rn_cuda_card_t* card = lt->card;
+static cublasStatus_t issue(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan,
+                            const rn_cublaslt_operands_t* operands) {
   uint64_t workspace = 0;
-  if (!rn_cuda_workspace(card, WORKSPACE, &workspace)) return RN_OK;
-  for (int i = 0; i < FILLS; ++i)
+  if (plan->candidates[plan->chosen].workspaceSize &&
+      !rn_cuda_workspace(lt->card, WORKSPACE, &workspace))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  return issue_in(lt, plan, plan->chosen, operands, operands->d, workspace);
+}
+
+// Gives the card work for as long as the launches of a measurement take.
+static rn_status_t keep_busy(const rn_cublaslt_t* lt, uint64_t workspace) {
+  rn_cuda_card_t* card = lt->card;
+  for (int i = 0; workspace && i < FILLS; ++i)
     RN_RETURN_IF_ERROR(
         RN_CARD(card, cuMemsetD8Async, workspace, 0, WORKSPACE, rn_cuda_stream(card)));
   return RN_OK;
@@ -292,13 +298,14 @@ static rn_status_t keep_busy(const rn_cublaslt_t* lt) {
 
 // Milliseconds per run; negative if the algorithm fails.
 static rn_status_t time_runs(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan, int candidate,
-                             const rn_cublaslt_operands_t* operands, void* d, int runs,
-                             float* out) {
+                             const rn_cublaslt_operands_t* operands, void* d, uint64_t workspace,
+                             int runs, float* out) {
   rn_cuda_card_t* card = lt->card;
   *out = -1;
   RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, lt->events[0], rn_cuda_stream(card)));
   for (int i = 0; i < runs; ++i)
-    if (issue(lt, plan, candidate, operands, d) != CUBLAS_STATUS_SUCCESS) return RN_OK;
+    if (issue_in(lt, plan, candidate, operands, d, workspace) != CUBLAS_STATUS_SUCCESS)
+      return RN_OK;
   RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, lt->events[1], rn_cuda_stream(card)));
   RN_RETURN_IF_ERROR(rn_cuda_await(card, lt->events[1]));
   RN_RETURN_IF_ERROR(RN_CARD(card, cuEventElapsedTime, out, lt->events[0], lt->events[1]));
@@ -307,14 +314,16 @@ static rn_status_t time_runs(const rn_cublaslt_t* lt, const cublaslt_plan_t* pla
 }
 
 static rn_status_t time_all(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
-                            const rn_cublaslt_operands_t* operands, void* d) {
+                            const rn_cublaslt_operands_t* operands, void* d, uint64_t workspace) {
   float best = -1;
   for (int i = 0; i < plan->count; ++i) {
     float ms = -1;
-    RN_RETURN_IF_ERROR(time_runs(lt, plan, i, operands, d, 1, &ms));  // loads the code, too
+    // The first run loads the code, too.
+    RN_RETURN_IF_ERROR(time_runs(lt, plan, i, operands, d, workspace, 1, &ms));
     if (ms < 0) continue;
-    if (ms < SHORT_MS) RN_RETURN_IF_ERROR(keep_busy(lt));
-    RN_RETURN_IF_ERROR(time_runs(lt, plan, i, operands, d, ms > LONG_MS ? 2 : TIMED_RUNS, &ms));
+    if (ms < SHORT_MS) RN_RETURN_IF_ERROR(keep_busy(lt, workspace));
+    RN_RETURN_IF_ERROR(
+        time_runs(lt, plan, i, operands, d, workspace, ms > LONG_MS ? 2 : TIMED_RUNS, &ms));
     if (ms < 0 || (best >= 0 && ms >= best)) continue;
     best = ms;
     plan->chosen = i;
@@ -334,13 +343,20 @@ static size_t bytes_of_d(const rn_cublaslt_product_t* p) {
 
 static rn_status_t measure_locked(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
                                   const rn_cublaslt_operands_t* operands) {
-  if (!plan->product.has_beta || operands->c != operands->d)
-    return time_all(lt, plan, operands, operands->d);
-  // D is an operand, too: the results go elsewhere.
-  uint64_t scratch = rn_cuda_memory_alloc(lt->card->memory, bytes_of_d(&plan->product), "cuBLASLt");
-  if (!scratch) return RN_OK;
-  rn_status_t status = time_all(lt, plan, operands, (void*)(uintptr_t)scratch);
-  rn_cuda_memory_free(lt->card->memory, scratch);
+  rn_cuda_memory_t* memory = lt->card->memory;
+  const bool has_operand = plan->product.has_beta && operands->c == operands->d;
+  // If D is an operand, too, the results go elsewhere.
+  uint64_t scratch =
+      has_operand ? rn_cuda_memory_alloc(memory, bytes_of_d(&plan->product), "cuBLASLt") : 0;
+  if (has_operand && !scratch) return RN_OK;
+  // The card's workspace stays, so there is one only if the fastest algorithm of a product needs
+  // it.
+  uint64_t workspace = rn_cuda_known_workspace(lt->card, WORKSPACE), own = 0;
+  if (!workspace) workspace = own = rn_cuda_memory_alloc(memory, WORKSPACE, "cuBLASLt");
+  rn_status_t status = time_all(lt, plan, operands,
+                                has_operand ? (void*)(uintptr_t)scratch : operands->d, workspace);
+  rn_cuda_memory_free(memory, own);
+  rn_cuda_memory_free(memory, scratch);
   return status;
 }
 
@@ -389,12 +405,12 @@ static rn_status_t multiply_locked(rn_cublaslt_t* lt, const rn_env_t* env,
   cublaslt_plan_t* plan = NULL;
   RN_RETURN_IF_ERROR(find_plan_locked(lt, env, product, operands, &plan));
   cublasStatus_t result = CUBLAS_STATUS_NOT_SUPPORTED;
-  if (plan->is_remembered) result = issue(lt, plan, plan->chosen, operands, operands->d);
+  if (plan->is_remembered) result = issue(lt, plan, operands);
   if (plan->is_remembered && result != CUBLAS_STATUS_SUCCESS)
     RN_RETURN_IF_ERROR(doubt_locked(lt, plan));
   if (plan->count == 0) return RN_OK;
   if (should_tune(lt, plan)) RN_RETURN_IF_ERROR(tune_locked(lt, env, plan, operands));
-  if (!plan->is_remembered) result = issue(lt, plan, plan->chosen, operands, operands->d);
+  if (!plan->is_remembered) result = issue(lt, plan, operands);
   *out_done = result != CUBLAS_STATUS_NOT_SUPPORTED;
   return *out_done ? check(lt, result, "cublasLtMatmul") : RN_OK;
 }
