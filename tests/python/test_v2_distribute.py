@@ -177,3 +177,11 @@ def test_variables_made_in_replicas(tf, np):
             return traced[0] + 1.0
         return strategy.run(replica)
     return strategy.experimental_local_results(strategy.run(step)), made[0], strategy.experimental_local_results(first_call()), traced[0] is traced[-1], str(strategy.run(lambda: tf.constant(1)))
+
+
+def test_variables_of_the_default_strategy_belong_to_no_other():
+    default = tf.distribute.get_strategy()
+    with default.scope():
+        outside = tf.Variable(1.0)
+    inside = default.run(lambda: tf.Variable(2.0))
+    assert default.extended.variable_created_in_scope(outside) and default.extended.variable_created_in_scope(inside)

@@ -274,6 +274,11 @@ class DefaultExtended(StrategyExtended):
     def _scope(self, strategy):
         return contexts_.DefaultScope(strategy)
 
+    def create_variable(self, make, kwargs):
+        """Creates an ordinary variable, which belongs to no strategy."""
+        contexts_.require_strategy(self._strategy)
+        return make(**kwargs)
+
     def variable_created_in_scope(self, v):
         """Tells whether a variable belongs to no other strategy."""
         return getattr(v, "_distribute_strategy", None) is None
