@@ -698,6 +698,8 @@ rule("CTCBeamSearchDecoder", "value shape", "the order of scores that are not fi
 rule("CTCBeamSearchDecoder CTCLoss", "value shape", "stock computes doubles in float", of_type("double"))
 rule("DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter", "refused",
      "stock takes dilations and ignores them", says("does not support dilations"))  # fmt: skip
+rule("CropAndResizeGradBoxes CropAndResizeGradImage", "refused", "stock reads outside the image, or dies", says("not finite"))
+rule("Conv3DBackpropFilterV2 Conv3DBackpropInputV2", "accepted", "stock without oneDNN refuses what has no elements", says("at least 1 element"))
 rule("DecodeCompressed", "refused", "stock takes a stream that is cut off for its end", says("ends early"))
 rule("SobolSample", "value", "stock's numbers beyond 2^30 skipped points are negative", skips_far)
 rule("QuantizedAdd", "value", "ranges that are not finite", odd)
@@ -706,7 +708,7 @@ rule("QuantizedConv2D", "value", "SAME with strides that leave two or more eleme
 rule("ScatterNdNonAliasingAdd", "refused", "a vector of indices: stock adds the first update alone", has_index_vector)
 rule("StaticRegexFullMatch StaticRegexReplace RegexFullMatch RegexReplace", "value refused", "surrogates are no characters", has_surrogate)
 rule("DenseCountSparseOutput SparseCountSparseOutput RaggedCountSparseOutput", "refused", "the largest int64: stock's shape is -1", says("must be smaller"))
-rule("SobolSample", "refused", "more dimensions than there are numbers for", says("Sobol sequences of up to"))
+rule("SobolSample", "refused", "more dimensions than there are numbers for", says("SobolSample supports up to"))
 rule("StringSplitV2", "shape", "stock adds an empty word where the last split is at the end", attr_above("maxsplit", 0))
 rule("ResizeBilinearGrad ResizeBicubicGrad", "value", "stock adds doubles up with weights in float", both(of_type("double"), within(1e-5)))
 rule("ResizeBilinearGrad ResizeBicubicGrad", "value", "what is not finite, or no float", both(of_type("double"), odd))
@@ -763,7 +765,7 @@ rule(
     "accepted refused",
     "control flow outside of a loop",
 )
-rule("Conv2DBackpropFilter Conv2DBackpropInput", "accepted", "stock has no dilations in gradients on CPUs", has_dilation)
+rule("Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2", "accepted", "stock has no dilations in gradients on CPUs", has_dilation)
 rule("Conv2DBackpropFilter Conv2DBackpropInput", "accepted", "gradients of grouped convolutions", says("grouped convolutions are not supported"))
 rule("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", "accepted", "stock wants NHWC in inference", says("only support NHWC"))
 rule("QuantizedConv2D", "accepted refused", "stock checks its arguments late or not at all")

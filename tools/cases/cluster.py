@@ -53,6 +53,7 @@ def shrink(t):
     t.row("two", op, [[w(1.0, -2.0), w(0.1, 5.0, -0.0)]], {"l1": 1.0, "l2": 4.0})
     t.row("no_l1", op, [[w(1.0, -2.0)]], {"l1": 0.0, "l2": 1.0})
     t.row("no_l2", op, [[w(1.0, -2.0)]], {"l1": 1.0, "l2": 0.0})
+    t.row("neither", op, [[w(1.0, -2.0, 0.0)]], {"l1": 0.0, "l2": 0.0})
 
 
 LOSSES = ["logistic_loss", "squared_loss", "hinge_loss", "smooth_hinge_loss", "poisson_loss"]

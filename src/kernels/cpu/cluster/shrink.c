@@ -23,8 +23,9 @@ static rn_status_t shrink_compute(rn_kernel_ctx_t* ctx) {
     rn_status_t status = rn_variable_make_writable_locked(ctx, i, variable);
     float* weights = variable->value.data;
     for (int64_t w = 0; rn_ok(status) && w < variable->value.count; ++w) {
-      double rest = fmax(fabs((double)weights[w]) - by, 0);
-      weights[w] = (float)(weights[w] > 0 ? rest : weights[w] < 0 ? -rest : 0);
+      double rest = fabs((double)weights[w]) - by;
+      if (rest < 0) rest = 0;  // NaN, as of l1 and l2 that are both 0, stays
+      weights[w] = (float)(rest * ((weights[w] > 0) - (weights[w] < 0)));
     }
     rn_mutex_unlock(&variable->mutex);
     RN_RETURN_IF_ERROR(status);
