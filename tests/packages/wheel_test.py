@@ -114,8 +114,16 @@ def check_installed(python, folder, wheels):
     assert not left, left
 
 
+def update_other():
+    """Objects come from another build (tools/reuse_objects.sh) only if it is up to date."""
+    other = os.environ.get("RN_REUSE_FROM")
+    if other and subprocess.run(["ninja", "-C", other, "runnel", "runnel_python"], stdout=subprocess.PIPE).returncode:
+        del os.environ["RN_REUSE_FROM"]
+
+
 def main():
     check_lists()
+    update_other()
     found = make_wheel.pythons()
     if not found:
         print("no Python with its headers")
