@@ -117,6 +117,11 @@ def fill(t):
     for d in ("float", "uint8"):
         t.row("strips_" + d, "ResizeBilinear", [drawn(d, [1, 2, 1500, 1], 0, 9), ivec(3, 2100)], tol=0)
     t.row("deep", "ResizeBilinear", [drawn("uint8", [1, 2, 2, 1100], 0, 9), ivec(3, 2)], tol=0)
+    # Results so narrow that most pixels of a line are read by none.
+    for d, depth, width, out in (("uint8", 3, 3000, 20), ("half", 1, 9000, 70), ("double", 2, 600, 5), ("uint8", 40, 90, 4)):
+        images = [drawn(d, [1, 3, width, depth], 0, 9), ivec(2, out)]
+        for name, how in (("", {}), ("centers_", {"half_pixel_centers": True})):
+            t.row("narrow_%s%s_%d" % (name, d, depth), "ResizeBilinear", images, how, tol=0)
     for depth in (1, 3, 5):
         name, back = "large_%d" % depth, drawn("float", [1, 13, 17, depth])
         t.row(name, "ResizeBilinearGrad", [back, drawn("float", [1, 7, 5, depth])], tol=1e-6)

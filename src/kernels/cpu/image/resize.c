@@ -40,6 +40,9 @@ typedef struct resize_job_t {
 // An area and a bicubic kernel weigh the lines of an output row first, then its columns. The part
 // of the line that some columns read fits into the L1 cache. A bilinear kernel interpolates along
 // the lines first: a line serves all output rows next to it.
+// Where a line has more bytes, and more pixels, per pixel of the result than this, only those are
+// converted that it is made of. Fewer are quicker to convert than to pick.
+enum { APART_BYTES = 128, APART = 8 };
 enum { LINE = 4096, RUN = 2048, SLACK = 16, USUAL = LINE + 2 * RUN + 3 * SLACK };
 
 static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
@@ -130,18 +133,53 @@ static void interpolate_row(const resize_job_t* job, const float* image, int64_t
   }
 }
 
+// Copies a pixel of |bytes|, mostly a few.
+static inline void copy_pixel(char* to, const char* from, size_t bytes) {
+  if (bytes > 16)
+    memcpy(to, from, bytes);
+  else
+    for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
+}
+
+// A strip that is reduced so much that most pixels of the line |from| are read by none: converts
+// only those that are, side by side in |pairs|, which has place for all pixels of the strip.
+static void blend_apart(const resize_job_t* job, const resize_strip_t* strip, const char* from,
+                        float* pairs, float* out) {
+  enum { AT_ONCE = 64 };
+  const size_t pixel = (size_t)job->depth * job->item;
+  rn_image_taps_t taps[AT_ONCE];
+  for (int64_t x = strip->begin, count; x < strip->end; x += count, out += count * job->depth) {
+    count = strip->end - x < AT_ONCE ? strip->end - x : AT_ONCE;
+    char* copies = (char*)(pairs + 2 * count * job->depth);
+    for (int64_t i = 0; i < 2 * count; ++i) {
+      const rn_image_taps_t* column = &job->columns[x + i / 2];
+      copy_pixel(copies + (size_t)i * pixel,
+                 from + (size_t)(column->at[i % 2] - strip->first) * pixel, pixel);
+      taps[i / 2].at[i % 2] = i;
+      taps[i / 2].weights[i % 2] = column->weights[i % 2];
+    }
+    rn_image_widen(job->dtype, copies, pairs, 2 * count * job->depth);
+    rn_resize_loops()->blend_columns(pairs, 0, 2 * count, taps, count, job->depth, out);
+  }
+}
+
 // A strip of a line of the original, interpolated: |row| counts over all images.
 static void blend_line(const resize_job_t* job, const resize_strip_t* strip, int64_t row,
                        float* line, float* out) {
   const void* from =
       (const char*)job->from + (size_t)((row * job->in[1] + strip->first) * job->depth) * job->item;
+  const int64_t count = strip->end - strip->begin, pixel = job->depth * (int64_t)job->item;
+  if (job->dtype != RN_FLOAT && strip->pixels > APART * count &&
+      strip->pixels * pixel > APART_BYTES * count) {
+    blend_apart(job, strip, from, line, out);
+    return;
+  }
   if (job->dtype != RN_FLOAT) {
     rn_image_widen(job->dtype, from, line, strip->pixels * job->depth);
     from = line;
   }
   rn_resize_loops()->blend_columns(from, strip->first, strip->first + strip->pixels,
-                                   job->columns + strip->begin, strip->end - strip->begin,
-                                   job->depth, out);
+                                   job->columns + strip->begin, count, job->depth, out);
 }
 
 // Rows [begin, end) of a strip. Neighbouring lines take turns in |lines|.
