@@ -179,9 +179,10 @@ def test_variables_made_in_replicas(tf, np):
     return strategy.experimental_local_results(strategy.run(step)), made[0], strategy.experimental_local_results(first_call()), traced[0] is traced[-1], str(strategy.run(lambda: tf.constant(1)))
 
 
-def test_variables_of_the_default_strategy_belong_to_no_other():
+@both(v2=True)
+def test_variables_of_the_default_strategy_belong_to_no_other(tf, np):
     default = tf.distribute.get_strategy()
     with default.scope():
         outside = tf.Variable(1.0)
     inside = default.run(lambda: tf.Variable(2.0))
-    assert default.extended.variable_created_in_scope(outside) and default.extended.variable_created_in_scope(inside)
+    return [default.extended.variable_created_in_scope(outside), default.extended.variable_created_in_scope(inside)]
