@@ -224,7 +224,9 @@ rn_status_t rn_compile_order(rn_compile_t* c) {
   for (int32_t k = 0; k < c->order_count; ++k) {
     if (m.has_run[c->order[k]]) continue;
     run(&m, c->order[k]);
-    run_early(&m);
+    // Feeds and their moves stay together at the beginning: see gather_moves in compile.c.
+    const rn_ir_node_t* node = rn_compile_node(c, c->order[k]);
+    if (node->feed < 0 && node->op != rn_op_move(false)) run_early(&m);
   }
   if (m.peak < before) c->order = m.order;
   return RN_OK;
