@@ -33,6 +33,8 @@ def test_ctc(tf, np):
     found.append(tf.nn.ctc_loss(labels, logits.transpose(1, 0, 2), lengths, steps, blank_index=-2))
     sparse = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 3, 2], [2, 2])
     found.append(tf.nn.ctc_loss(sparse, logits, None, steps, logits_time_major=False, blank_index=0))
+    with_blanks = np.array([[1, 2, 1, 0], [1, 0, 2, 2]], "int32")  # the blank may be a label, as Keras' CTC makes it
+    found += [tf.nn.ctc_loss(with_blanks, logits, np.array(n, "int32"), steps, logits_time_major=False, blank_index=0) for n in ([4, 4], [3, 2])]
     scores = tf.Variable(logits)
     with tf.GradientTape() as tape:
         loss = tf.nn.ctc_loss(labels, scores, lengths, steps, logits_time_major=False, blank_index=3)

@@ -110,15 +110,33 @@ def ctc_loss(labels, logits, label_length, logit_length, logits_time_major=True,
         values = array_ops.where_v2(sparse.values > math_ops.cast(blank, sparse.values.dtype), sparse.values - 1, sparse.values)
         order = array_ops.concat([math_ops.range(blank), math_ops.range(blank + 1, classes), [blank]], 0)
         scores = array_ops.gather(logits, order, axis=2)
-        loss, _ = raw_ops.CTCLoss(inputs=scores, labels_indices=sparse.indices, labels_values=math_ops.cast(values, dtypes.int32),
-                                  sequence_length=logit_length, ignore_longer_outputs_than_inputs=not is_sparse)
+        def losses(scores, values):
+            return raw_ops.CTCLoss(inputs=scores, labels_indices=sparse.indices, labels_values=math_ops.cast(values, dtypes.int32),
+                                   sequence_length=logit_length, ignore_longer_outputs_than_inputs=not is_sparse)[0]
+
         if is_sparse:
-            return loss
+            return losses(scores, values)
+        from runnel.ops import control_flow
+        is_blank = math_ops.equal(sparse.values, blank)
+        loss = control_flow.cond(math_ops.reduce_any(is_blank), lambda: _with_blank_labels(
+            losses, scores, array_ops.where_v2(is_blank, classes - 1, values), logit_length), lambda: losses(scores, values))
         # A label needs a step for each class, and one for the blank between equal classes.
         inside = array_ops.sequence_mask(label_length - 1, array_ops.shape(labels)[1] - 1)
         repeats = math_ops.cast(math_ops.equal(labels[:, 1:], labels[:, :-1]) & inside, dtypes.int32)
         needed = label_length + math_ops.reduce_sum(repeats, 1)
         return array_ops.where_v2(needed > logit_length, math_ops.cast(float("inf"), loss.dtype), loss)
+
+
+def _with_blank_labels(losses, scores, values, lengths):
+    """Returns the losses of rows in which the last class, the blank, is a label, too: a class of its own with the same probability.
+
+    The op divides the probabilities by their sum, which is 1 + p(blank) then; the losses are made smaller by its logarithm in each step.
+    """
+    from runnel.nn import nn_ops
+    logs = nn_ops.log_softmax(scores)
+    blanks = logs[:, :, -1]
+    steps = array_ops.transpose(array_ops.sequence_mask(lengths, array_ops.shape(scores)[0], dtype=logs.dtype), [1, 0])
+    return losses(array_ops.concat([logs, logs[:, :, -1:]], 2), values) - math_ops.reduce_sum(steps * raw_ops.Log1p(x=raw_ops.Exp(x=blanks)), 0)
 
 
 def _sparse_rows(labels, lengths):
