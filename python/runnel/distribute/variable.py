@@ -138,13 +138,13 @@ class SyncOnReadVariable(DistributedVariable):
     """A variable whose copies change on their own; outside of replicas its value is their aggregate."""
 
     def _changed_by(self, change, value):
-        if contexts_.current_replica() is not None or is_saving_non_distributed():
+        if not self._is_aggregated():
             return change(self._get(), value)
         return self._all(change, value)
 
     def assign(self, value, use_locking=None, name=None, read_value=True):
         """Sets the value: in a replica its own, outside that of all copies, so that their aggregate is the value."""
-        if contexts_.current_replica() is None and self._aggregation == VariableAggregation.SUM:
+        if self._is_aggregated() and self._aggregation == VariableAggregation.SUM:
             value = convert_to_tensor(value, self._dtype)
             replicas = self._distribute_strategy.num_replicas_in_sync
             value = value / replicas if self._dtype.is_floating or self._dtype.is_complex else value // replicas
@@ -161,11 +161,18 @@ class SyncOnReadVariable(DistributedVariable):
         return super().assign_sub(delta, use_locking, name, read_value)
 
     def _check_change(self, method):
-        if contexts_.current_replica() is None and self._aggregation == VariableAggregation.SUM:
+        if self._is_aggregated() and self._aggregation == VariableAggregation.SUM:
             raise ValueError("SyncOnReadVariable does not support `%s` in cross-replica context when aggregation is set to "
                              "`tf.VariableAggregation.SUM`." % method)
 
+    @staticmethod
+    def _is_aggregated():
+        """Tells whether the value here is that of all replicas together."""
+        return contexts_.current_replica() is None and not is_saving_non_distributed()
+
     def _scatter(self, op, sparse_delta, use_locking, name):
+        if is_saving_non_distributed():
+            return super()._scatter(op, sparse_delta, use_locking, name)
         raise NotImplementedError("scatter_%s is not implemented for variables that are synchronized when they are read" % op.removeprefix("Scatter").lower())
 
     def _read(self):
