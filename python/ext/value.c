@@ -325,6 +325,14 @@ static int not_rectangular(void) {
   return -1;
 }
 
+// How many items from |first| on are floats: long lists of numbers need no call per item.
+static Py_ssize_t count_floats(PyObject* list, Py_ssize_t first) {
+  PyObject** items = PySequence_Fast_ITEMS(list);
+  Py_ssize_t i = first, size = PySequence_Fast_GET_SIZE(list);
+  while (i < size && PyFloat_CheckExact(items[i])) ++i;
+  return i - first;
+}
+
 static int scan(PyObject* value, int depth, nest_t* nest) {
   if (!is_list(value)) {
     if (depth != nest->rank) return not_rectangular();
@@ -340,6 +348,7 @@ static int scan(PyObject* value, int depth, nest_t* nest) {
   for (Py_ssize_t i = 0; i < size; ++i) {
     if (scan(item_of(value, i), depth + 1, nest) < 0) return -1;
     if (nest->is_foreign) return 0;
+    if (depth + 1 == nest->rank && nest->dtype == TF_FLOAT) i += count_floats(value, i + 1);
   }
   return 0;
 }
@@ -359,14 +368,24 @@ static int measure(PyObject* value, nest_t* nest) {
   return 0;
 }
 
+// Stores the floats at the front of a list. Returns how many there were.
+static Py_ssize_t fill_floats(PyObject* list, char** inout_place) {
+  PyObject** items = PySequence_Fast_ITEMS(list);
+  Py_ssize_t count = count_floats(list, 0);
+  float* place = (float*)*inout_place;
+  for (Py_ssize_t i = 0; i < count; ++i) place[i] = (float)PyFloat_AS_DOUBLE(items[i]);
+  *inout_place = (char*)(place + count);
+  return count;
+}
+
 static int fill(PyObject* value, int dtype, size_t item_size, char** inout_place) {
   if (!is_list(value)) {
     if (store(value, dtype, *inout_place) < 0) return -1;
     *inout_place += item_size;
     return 0;
   }
-  Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
-  for (Py_ssize_t i = 0; i < size; ++i)
+  Py_ssize_t i = dtype == TF_FLOAT ? fill_floats(value, inout_place) : 0;
+  for (Py_ssize_t size = PySequence_Fast_GET_SIZE(value); i < size; ++i)
     if (fill(item_of(value, i), dtype, item_size, inout_place) < 0) return -1;
   return 0;
 }

@@ -46,3 +46,16 @@ def test_small_types(tf, np):
     four, eight = tf.dtypes.experimental.int4, tf.dtypes.experimental.float8_e5m2
     return [str(tf.constant([1, -8], four)), str(tf.cast([1, 3], four)), str(tf.cast([1.0, 3.3], eight)), tf.cast(tf.cast([1.0, 3.3], eight), tf.float32),
             tf.cast(tf.constant([[-3], [7]], four), tf.int32)]
+
+
+@both(v2=True)
+def test_lists_of_floats(tf, np):
+    lists = [1.5, 2, 3.5], [1, 2.5, 3], [[1.0, 2.0], [3.0, 4]], [1.0, float("nan"), float("inf")], [0.1] * 1000, (1.0, 2.0), [[]], [[1.0], [2]]
+    made = [tf.constant(x) for x in lists] + [tf.constant([0.1, 0.2], kind) for kind in (tf.float64, tf.float16, tf.bfloat16)]
+    wrong = []
+    for x in ([[1.0], [2.0, 3.0]], [1.0, [2.0]], [[1.0, 2.0], 3.0]):
+        try:
+            tf.constant(x)
+        except ValueError as error:
+            wrong.append(type(error).__name__)
+    return [x if x.dtype != tf.bfloat16 else tf.cast(x, tf.float32) for x in made], wrong

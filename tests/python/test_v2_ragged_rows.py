@@ -217,3 +217,20 @@ def test_flat_values_of_other_classes():
     finally:
         ragged_tensor._flat_types.remove(Wrapped)
         fallbacks._global.remove(dispatcher)
+
+
+@both(v2=True)
+def test_rows_by_partition(tf, np):
+    words = tf.constant(["a", "b", "c"])
+    made = [tf.ragged.stack_dynamic_partitions(words, [2, 0, 2], 4), tf.ragged.stack_dynamic_partitions(words[:0], tf.constant([], tf.int32), 0),
+            tf.ragged.stack_dynamic_partitions(tf.constant(7), 1, 3), tf.ragged.stack_dynamic_partitions(tf.ragged.constant([[1, 2], [3]]), [1, 0], 2)]
+    wrong = []
+    for function in (lambda: tf.ragged.stack_dynamic_partitions(words, [0, 1, 9], 2), lambda: tf.ragged.stack_dynamic_partitions(words, [0, -1, 1], 2),
+                     lambda: tf.ragged.stack_dynamic_partitions(words, [0, 1], 2), lambda: tf.RaggedTensor.from_tensor([[1]], ragged_rank="bad"),
+                     lambda: tf.RaggedTensor.from_tensor([[1]], ragged_rank=0), lambda: tf.RaggedTensor.from_tensor([[1]], lengths=[0.5]),
+                     lambda: tf.RaggedTensor.from_tensor([[1, 2, 3]], lengths=[[1], [1]])):
+        try:
+            function()
+        except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
+            wrong.append(type(error).__name__)
+    return [x.to_list() for x in made], wrong

@@ -7,6 +7,7 @@ from runnel.core import convert, framework
 from runnel.core.composite import SparseTensor, SparseTensorValue
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, check_ops, math_ops
+from runnel.ragged.ragged_functions import expand_dims
 from runnel.ragged.ragged_gather import gather
 from runnel.ragged.ragged_tensor import RaggedTensor, _axis, _spans, _splits_of, as_ragged_or_tensor
 
@@ -286,8 +287,11 @@ def stack_partitions(data, partitions, num_partitions, name=None):
         rank = partitions.shape.rank
         if rank is None:
             raise ValueError("partitions must have known rank.")
+        partitions.shape.assert_is_compatible_with(data.shape[:rank])
+        num_partitions = convert.convert_to_tensor(num_partitions, dtype_hint=partitions.dtype, name="num_partitions")
+        num_partitions.shape.assert_has_rank(0)
         if rank == 0:
-            raise NotImplementedError("dynamic_partition with a scalar of partitions")
+            return stack_partitions(expand_dims(data, 0), array_ops.expand_dims(partitions, 0), num_partitions)
         if rank > 1:
             if _is_ragged(data):
                 for _ in builtins.range(rank - 1):
@@ -296,10 +300,10 @@ def stack_partitions(data, partitions, num_partitions, name=None):
                 data = array_ops.reshape(data, array_ops.concat([[-1], array_ops.shape(data)[rank:]], 0))
             partitions = array_ops.reshape(partitions, [-1])
         count = math_ops.cast(num_partitions, partitions.dtype)
-        partitions = _checked(partitions, check_ops.assert_less(partitions, count, message="partitions must be less than num_partitions"))
         partitions = _checked(partitions, check_ops.assert_non_negative(partitions, message="partitions must be non-negative"))
+        partitions = _checked(partitions, check_ops.assert_less(partitions, count, message="partitions must be less than num_partitions"))
         order = _ops.TopKV2(-partitions, array_ops.size(partitions), sorted=True)[1]
-        ones = array_ops.ones_like(partitions, data.row_splits.dtype if _is_ragged(data) else dtypes.int64)
+        ones = array_ops.ones_like(partitions, data.row_splits.dtype if _is_ragged(data) else partitions.dtype)
         lengths = _ops.UnsortedSegmentSum(ones, partitions, count)
         rows = gather(data, order) if _is_ragged(data) else array_ops.gather(data, order)
         return RaggedTensor.from_row_splits(rows, _splits_of(lengths), validate=False)

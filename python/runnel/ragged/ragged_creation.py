@@ -163,12 +163,20 @@ class RaggedCreation:
         """Converts a tensor; its rows have the given lengths, or lose the `padding` at their ends."""
         if lengths is not None and padding is not None:
             raise ValueError("Specify argument `lengths` or `padding`, but not both.")
+        if not isinstance(ragged_rank, int):
+            raise TypeError("Argument `ragged_rank` must be an int. Received %s." % ragged_rank)
+        if ragged_rank <= 0:
+            raise ValueError("Argument `ragged_rank` must be greater than 0. Received %s." % ragged_rank)
         with name_scope(name, "RaggedFromTensor", [tensor, lengths, padding]):
             tensor = convert.convert_to_tensor(tensor, name="tensor")
             if tensor.shape.rank is not None and tensor.shape.rank < 2:
                 raise ValueError("The rank of a RaggedTensor must be greater than 1, i.e., a list of scalars won't have ragged dimensions. "
                                  "Received argument `tensor` with rank %d." % tensor.shape.rank)
             if isinstance(lengths, (list, tuple)) and len(lengths) and all(getattr(x, "shape", ()) or isinstance(x, (list, tuple)) for x in lengths):
+                if ragged_rank not in (1, len(lengths)):
+                    raise ValueError("If Argument `lengths` is a tuple of row_lengths, argument `ragged_rank` must be len(lengths): %d. Received "
+                                     "ragged_rank: %d." % (len(lengths), ragged_rank))
+                tensor.shape.with_rank_at_least(len(lengths) + 1)
                 outer = cls.from_tensor(tensor, lengths[0], row_splits_dtype=row_splits_dtype)
                 inner = list(lengths[1:])
                 return outer.with_values(cls.from_tensor(outer.values, inner, row_splits_dtype=row_splits_dtype)) if inner else outer
@@ -180,6 +188,9 @@ class RaggedCreation:
             if lengths is None:
                 values = array_ops.reshape(tensor, array_ops.concat([[-1], shape[2:]], 0))
                 return cls(values, _uniform(tensor, shape), internal=True)
+            lengths = convert.convert_to_tensor(lengths, dtype_hint=row_splits_dtype, name="lengths")
+            if not lengths.dtype.is_integer:
+                raise TypeError("Argument `tensor` (name: lengths) must be of type integer. Received %r." % lengths.dtype)
             lengths = _ops.Minimum(_ops.Maximum(math_ops.cast(lengths, row_splits_dtype), 0), shape[1])
             values = _ops.GatherNd(tensor, array_ops.where(array_ops.sequence_mask(lengths, shape[1])))
             return cls.from_row_lengths(values, lengths, validate=False)

@@ -7,7 +7,7 @@ from runnel.core import convert
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
 from runnel.ragged.ragged_functions import boolean_mask, map_flat_values, stack  # noqa: F401
-from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, _long, _rowids, _spans, _splits_of
+from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, _long, _rowids, _spans
 
 
 def _is_list(value):
@@ -179,15 +179,5 @@ def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, nam
 
 def stack_dynamic_partitions(data, partitions, num_partitions, name=None):
     """Returns a ragged tensor whose row i has the rows of `data` with partition i."""
-    if hasattr(data, "ragged_rank") or hasattr(partitions, "ragged_rank"):
-        from runnel.ragged import ragged_arrays
-        return ragged_arrays.stack_partitions(data, partitions, num_partitions, name)
-    with name_scope(name, "SegmentStack"):
-        data, partitions = convert.convert_to_tensor(data), convert.convert_to_tensor(partitions)
-        if partitions._rank() > 1:
-            shape = array_ops.shape(data)
-            data = array_ops.reshape(data, array_ops.concat([[-1], shape[partitions._rank():]], 0))
-            partitions = array_ops.reshape(partitions, [-1])
-        parts = _ops.DynamicPartition(data, math_ops.cast(partitions, dtypes.int32), num_partitions=num_partitions)
-        lengths = array_ops.stack([array_ops.shape(part)[0] for part in parts])
-        return RaggedTensor.from_row_splits(array_ops.concat(parts, 0), _splits_of(lengths), validate=False)
+    from runnel.ragged import ragged_arrays
+    return ragged_arrays.stack_partitions(data, partitions, num_partitions, name)
