@@ -222,3 +222,19 @@ def test_connecting(cluster):
         result = f(tf.constant([1.0, 1.0]))
     assert "/job:worker/replica:0/task:1" in result.device  # and not where the variable is
     np.testing.assert_array_equal([product.numpy(), result.numpy(), v.numpy()], [[3, 6], [4, 6], [2, 3]])
+
+
+def test_dataset_instead_of_a_function(cluster):
+    """A dataset is made again on each worker, from its graph."""
+    _, coordinator = begin(cluster)
+    dataset = tf.data.Dataset.range(5).map(lambda x: x * 2 + 1).repeat()
+    made = coordinator.create_per_worker_dataset(dataset)
+    assert made.element_spec == dataset.element_spec
+    iterator = iter(made)
+    step = tf.function(lambda numbers: next(numbers))
+    values = [coordinator.schedule(step, args=(iterator,)) for _ in range(6)]
+    coordinator.join()
+    assert {int(value.fetch()) for value in values} <= {1, 3, 5, 7, 9}
+    assert 1 in {int(value.fetch()) for value in values}
+    with pytest.raises(TypeError):
+        coordinator.create_per_worker_dataset(3)

@@ -117,8 +117,8 @@ class PerWorkerValuesSpec(TypeSpec):
 class _PerWorkerDataset:
     """A dataset per worker, which a function makes there."""
 
-    def __init__(self, dataset_fn, coordinator):
-        self._fn, self._coordinator, self._spec = dataset_fn, coordinator, None
+    def __init__(self, dataset_fn, coordinator, spec=None):
+        self._fn, self._coordinator, self._spec = dataset_fn, coordinator, spec
 
     def __iter__(self):
         owner = self
@@ -137,6 +137,15 @@ class _PerWorkerDataset:
         if self._spec is None:
             raise NotImplementedError("The element_spec of a dataset per worker is known after iter() has made one")
         return self._spec
+
+
+def _rebuilt(dataset):
+    """Returns a function that makes a dataset again, from its graph, on the worker for which it is called."""
+    from runnel import raw_ops
+    from runnel.data import Dataset
+    from runnel.data.options import ExternalStatePolicy
+    graph_def = dataset._as_serialized_graph(strip_device_assignment=True, external_state_policy=ExternalStatePolicy.WARN)
+    return lambda: Dataset(raw_ops.DatasetFromGraph(graph_def=graph_def), dataset.element_spec)
 
 
 class _PerWorkerIterator(PerWorkerValues):
@@ -390,9 +399,12 @@ class ClusterCoordinator:
         return self._queue.is_done()
 
     def create_per_worker_dataset(self, dataset_fn):
-        """Returns datasets, one per worker, which a function makes there. iter() of it is an argument for `schedule`."""
-        if not callable(dataset_fn) or hasattr(dataset_fn, "element_spec"):
-            raise errors.UnimplementedError(None, None, "create_per_worker_dataset takes a function that makes the dataset, not the dataset itself")
+        """Returns datasets, one per worker, which a function makes there, or copies of a dataset. iter() of it is an argument for `schedule`."""
+        from runnel.data import Dataset
+        if isinstance(dataset_fn, Dataset):
+            return _PerWorkerDataset(_rebuilt(dataset_fn), self, dataset_fn.element_spec)
+        if not callable(dataset_fn):
+            raise TypeError("create_per_worker_dataset takes a dataset or a function that makes one, not %r" % (dataset_fn,))
         return _PerWorkerDataset(dataset_fn, self)
 
     def _create_per_worker_resources(self, fn, args=None, kwargs=None):
