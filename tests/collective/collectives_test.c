@@ -276,6 +276,70 @@ Test(collectives, aborts_last_until_reset) {
   for (int i = 0; i < MEMBERS; ++i) free_part(parts[i]);
 }
 
+// Values in the memory of devices, which the host cannot read: in pieces, with a rest.
+
+static void on_copied(void* arg, rn_status_t status) {
+  OK(status);
+  atomic_store((atomic_int*)arg, 1);
+}
+
+static rn_tensor_t moved(rn_device_t* device, const rn_tensor_t* from, bool to_device) {
+  rn_tensor_t to;
+  atomic_int is_done = 0;
+  OK(rn_tensor_create(to_device ? device->allocator : rn_allocator_system(), RN_FLOAT,
+                      rn_tensor_shape(from), &to));
+  if (to_device)
+    device->vtable->copy_from_host(device, from, &to, on_copied, &is_done);
+  else
+    device->vtable->copy_to_host(device, from, &to, on_copied, &is_done);
+  while (!atomic_load(&is_done)) sched_yield();
+  return to;
+}
+
+static part_t* make_far_part(rn_device_t* device, rn_collective_kind_t kind, int rank, int64_t rows,
+                             int64_t columns) {
+  part_t* part = make_part(kind, rank, rows, columns);
+  rn_tensor_t far = moved(device, &part->input, true);
+  rn_tensor_clear(&part->input);
+  part->input = far;
+  part->collective.device = device;
+  part->collective.memory = device->allocator;
+  return part;
+}
+
+static float far_value(rn_collective_kind_t kind, int rank, int64_t columns, int64_t i) {
+  if (kind == RN_COLLECTIVE_REDUCE) return sum_of(i);
+  if (kind == RN_COLLECTIVE_REDUCE_SCATTER) return sum_of(rank * columns + i);
+  if (kind == RN_COLLECTIVE_GATHER) return value_of((int)(i / columns), i % columns);
+  return value_of((int)(i / columns), rank * columns + i % columns);
+}
+
+Test(collectives, values_on_devices) {
+  static const rn_collective_kind_t kinds[] = {RN_COLLECTIVE_REDUCE, RN_COLLECTIVE_REDUCE_SCATTER,
+                                               RN_COLLECTIVE_GATHER, RN_COLLECTIVE_ALL_TO_ALL};
+  rn_device_t* far[MEMBERS];
+  for (int i = 0; i < MEMBERS; ++i)
+    OK(rn_null_device_create(rn_allocator_system(), RN_STR("/job:localhost/replica:0/task:0"), i,
+                             rn_env_system(), &far[i]));
+  for (int turn = 0; turn < 8; ++turn) {
+    rn_collective_kind_t kind = kinds[turn / 2];
+    bool has_slices = kind == RN_COLLECTIVE_REDUCE_SCATTER || kind == RN_COLLECTIVE_ALL_TO_ALL;
+    int64_t columns = turn % 2 ? (kind == RN_COLLECTIVE_REDUCE ? 2500001 : 600001) : 5;
+    part_t* parts[MEMBERS];
+    for (int i = 0; i < MEMBERS; ++i)
+      parts[i] = make_far_part(far[i], kind, i, has_slices ? MEMBERS : 1, columns);
+    run_all(parts);
+    for (int i = 0; i < MEMBERS; ++i) {
+      rn_tensor_t out = moved(far[i], &parts[i]->collective.output, false);
+      for (int64_t k = 0; k < out.count; ++k)
+        cr_assert_eq(RN_DATA(&out, float)[k], far_value(kind, i, columns, k));
+      rn_tensor_clear(&out);
+      free_part(parts[i]);
+    }
+  }
+  for (int i = 0; i < MEMBERS; ++i) rn_device_destroy(far[i]);
+}
+
 // Members come, are cancelled and come again, at any time; each ends once.
 Test(collectives, stress) {
   for (int turn = 0; turn < 300; ++turn) {
