@@ -5,9 +5,9 @@
 // operation has ended, |done| is called for each of them. A member that waits holds no thread.
 //
 // rn_collectives_t is the interface that kernels see, through their step. collective/ implements it
-// for the devices of one process and, with what dist/collective adds, for a cluster. A back end of
-// another library (MPI, NCCL, UCX) is one more implementation: it has the kind, the merge operation
-// and the hint of a request, and need not use |merge|.
+// for the devices of one process and, with what dist/collective adds, for a cluster. Back ends of
+// other libraries (MPI, and NCCL by device/comm.h) have the kind, the merge operation and the hint
+// of a request, and need not use |merge|.
 #ifndef RUNNEL_FRAMEWORK_COLLECTIVE_H_
 #define RUNNEL_FRAMEWORK_COLLECTIVE_H_
 
@@ -54,7 +54,7 @@ struct rn_collective_t {
   int64_t deadline_ns;  // of the environment's clock; 0: none
   rn_str_t hint;        // "auto", "ring", "nccl"
   rn_str_t node;        // for messages; NUL-terminated
-  // The data, in host memory. Shapes must be the same for all members.
+  // The data, in the memory of |device|. Shapes must be the same for all members.
   rn_dtype_t dtype;
   rn_shape_t shape;          // of the output; full
   const rn_tensor_t* input;  // NULL if a broadcast is received

@@ -84,7 +84,7 @@ static void collective_set(rn_tensor_t* tensor, int64_t i, int value) {
       RN_DATA(tensor, int32_t)[i] = value;
       break;
     case RN_INT64:
-      RN_DATA(tensor, int64_t)[i] = (int64_t)value << 33;
+      RN_DATA(tensor, int64_t)[i] = value * ((int64_t)1 << 33);
       break;
     default:
       RN_DATA(tensor, bool)[i] = value & 1;
