@@ -116,12 +116,6 @@ def set_logical_device_configuration(device, logical_devices):
     _state["logical"][device] = logical_devices
 
 
-def forget_devices():
-    """Forgets which devices are visible and how they are split."""
-    _state["logical"].clear()
-    _state["visible"] = None
-
-
 def _write_cpus(config):
     """Writes into a ConfigProto how many logical devices the CPU has. Returns whether that was set."""
     for device, parts in _state["logical"].items():
