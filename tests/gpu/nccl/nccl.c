@@ -32,6 +32,7 @@
 struct ncclComm {
   struct ncclComm* next;  // of all: they are never freed, because a kernel may still look
   emulated_shared* shared;
+  char name[sizeof((ncclUniqueId*)0)->internal];  // of the shared file, until all have joined
   CUcontext context;
   CUfunction function;
   i32 rank, size, is_aborted;
@@ -92,6 +93,7 @@ static ncclResult_t join(struct ncclComm* comm, const ncclUniqueId* id) {
   if (strncmp(id->internal, PREFIX, sizeof PREFIX - 1) != 0 ||
       !memchr(id->internal, 0, sizeof id->internal))
     return INVALID_ARGUMENT;
+  memcpy(comm->name, id->internal, sizeof comm->name);
   const int file = shm_open(id->internal, O_RDWR | O_CREAT, 0600);
   if (file < 0 || ftruncate(file, (off_t)size)) return SYSTEM_ERROR;
   comm->shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -128,6 +130,7 @@ CALL(ncclResult_t, ncclCommInitRankConfig,
 
 CALL(ncclResult_t, ncclCommAbort, (ncclComm_t comm)) {
   __atomic_store_n(&comm->is_aborted, 1, __ATOMIC_SEQ_CST);
+  if (*comm->name) shm_unlink(comm->name);  // nobody joins any more
   return ncclSuccess;
 }
 
