@@ -43,8 +43,10 @@ typedef struct sleeper_t {
 } sleeper_t;
 
 static const int64_t dims[] = {-1, -1};
-static const rn_serve_port_t in_port = {RN_STR("x"), RN_STR("x:0"), RN_FLOAT, {2, dims}};
-static const rn_serve_port_t out_port = {RN_STR("y"), RN_STR("y:0"), RN_FLOAT, {2, dims}};
+static const rn_serve_port_t in_port = {
+    .name = RN_STR("x"), .tensor = RN_STR("x:0"), .dtype = RN_FLOAT, .shape = {2, dims}};
+static const rn_serve_port_t out_port = {
+    .name = RN_STR("y"), .tensor = RN_STR("y:0"), .dtype = RN_FLOAT, .shape = {2, dims}};
 static const rn_serve_signature_t signature = {.name = RN_STR("serving_default"),
                                                .method = RN_STR("tensorflow/serving/predict"),
                                                .inputs = &in_port,
