@@ -2,6 +2,7 @@
 #ifndef TESTS_GPU_COLLECTIVES_H_
 #define TESTS_GPU_COLLECTIVES_H_
 
+#include "numbers.h"
 #include "tensor/float16.h"
 #include "util.h"
 
@@ -218,31 +219,12 @@ static RT_UNUSED void collective_close(collective_run_t* run) {
   rt_end(&run->rt);
 }
 
-static RT_UNUSED double collective_at(const rn_tensor_t* tensor, int64_t i) {
-  switch (tensor->dtype) {
-    case RN_HALF:
-      return (double)rn_half_to_float(RN_DATA(tensor, uint16_t)[i]);
-    case RN_BFLOAT16:
-      return (double)rn_bfloat16_to_float(RN_DATA(tensor, uint16_t)[i]);
-    case RN_FLOAT:
-      return (double)RN_DATA(tensor, float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(tensor, double)[i];
-    case RN_INT32:
-      return (double)RN_DATA(tensor, int32_t)[i];
-    case RN_INT64:
-      return (double)RN_DATA(tensor, int64_t)[i];
-    default:
-      return (double)RN_DATA(tensor, bool)[i];
-  }
-}
-
 // Equal but for the order of sums: values are up to 32.
 static RT_UNUSED bool collective_is_close(const rn_tensor_t* want, const rn_tensor_t* got) {
   bool is_short = want->dtype == RN_HALF || want->dtype == RN_BFLOAT16;
   double room = is_short ? 0.25 : want->dtype == RN_FLOAT ? 1e-4 : 1e-11;
   for (int64_t i = 0; i < want->count; ++i) {
-    double difference = collective_at(want, i) - collective_at(got, i);
+    double difference = number_at(want, i) - number_at(got, i);
     if (!(difference <= room && difference >= -room)) return false;
   }
   return true;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "numbers.h"
 #include "tensor/float16.h"
 #include "util.h"
 
@@ -55,23 +56,6 @@ static RT_UNUSED void both_set(rn_tensor_t* tensor, int64_t i, double value) {
   }
 }
 
-static RT_UNUSED double both_at(const rn_tensor_t* tensor, int64_t i) {
-  switch (tensor->dtype) {
-    case RN_HALF:
-      return (double)rn_half_to_float(RN_DATA(tensor, uint16_t)[i]);
-    case RN_BFLOAT16:
-      return (double)rn_bfloat16_to_float(RN_DATA(tensor, uint16_t)[i]);
-    case RN_FLOAT:
-      return (double)RN_DATA(tensor, float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(tensor, double)[i];
-    case RN_INT64:
-      return (double)RN_DATA(tensor, int64_t)[i];
-    default:
-      return (double)RN_DATA(tensor, int32_t)[i];
-  }
-}
-
 static RT_UNUSED rn_tensor_t both_tensor(rn_dtype_t dtype, int rank, const int64_t* dims) {
   static uint32_t random = 7;
   rn_tensor_t tensor;
@@ -96,7 +80,7 @@ static RT_UNUSED rn_tensor_t both_turned(const rn_tensor_t* image, bool to_first
   const int rank = is_sizes ? (int)image->count : image->rank;
   int64_t dims[8], out[8];
   for (int i = 0; i < rank; ++i)
-    dims[i] = is_sizes ? (int64_t)both_at(image, i) : rn_tensor_dim(image, i);
+    dims[i] = is_sizes ? (int64_t)number_at(image, i) : rn_tensor_dim(image, i);
   memcpy(out, dims, sizeof out);
   const int64_t channels = to_first ? dims[rank - 1] : dims[1];
   int64_t pixels = 1;
@@ -113,7 +97,7 @@ static RT_UNUSED rn_tensor_t both_turned(const rn_tensor_t* image, bool to_first
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t last = (n * pixels + p) * channels + c,
                       first = (n * channels + c) * pixels + p;
-        both_set(&turned, to_first ? first : last, both_at(image, to_first ? last : first));
+        both_set(&turned, to_first ? first : last, number_at(image, to_first ? last : first));
       }
   return turned;
 }
@@ -156,7 +140,7 @@ static void both_compare(const both_t* both, int o, const rn_tensor_t* want,
   cr_assert_eq(want->count, got->count, "%s output %d: %d and %d elements", both->op, o,
                (int)want->count, (int)got->count);
   for (int64_t i = 0; i < want->count; ++i) {
-    const double a = both_at(want, i), b = both_at(got, i);
+    const double a = number_at(want, i), b = number_at(got, i);
     if (isnan(a) && isnan(b)) continue;
     if (fabs(a) > most) most = fabs(a);
     if (!(fabs(a - b) <= worst)) worst = isnan(a - b) ? INFINITY : fabs(a - b);
