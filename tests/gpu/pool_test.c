@@ -125,7 +125,8 @@ static void infer(rn_scope_t* scope) { rn_op_attr_bool(scope, "is_training", fal
 static void average(rn_scope_t* scope) { rn_op_attr_float(scope, "exponential_avg_factor", 0.25f); }
 
 static void make_positive(rn_tensor_t* tensor) {
-  for (int64_t i = 0; i < tensor->count; ++i) both_set(tensor, i, fabs(number_at(tensor, i)) + 0.125);
+  for (int64_t i = 0; i < tensor->count; ++i)
+    both_set(tensor, i, fabs(number_at(tensor, i)) + 0.125);
 }
 
 static void check_norm(int rank, rn_dtype_t dtype, bool is_first, const int64_t* x,
