@@ -22,14 +22,20 @@ void rn_comm_leave(rn_local_comm_t* comm) {
   rn_mutex_unlock(&comm->mutex);
 }
 
-// The group is resolved: those that wait for it go on.
-static void go_on(rn_local_comm_t* comm, rn_comm_state_t state) {
+// Sets the state and takes the items that waited for it, as a list by |next|.
+static rn_comm_item_t* take_waiting(rn_local_comm_t* comm, rn_comm_state_t state) {
   rn_mutex_lock(&comm->mutex);
-  rn_comm_item_t* item = comm->waiting;
+  rn_comm_item_t* first = comm->waiting;
   comm->waiting = NULL;
   comm->state = state;
-  for (rn_comm_item_t* each = item; each; each = each->next) each->phase = RN_COMM_AGREEING;
+  for (rn_comm_item_t* each = first; each; each = each->next) each->phase = RN_COMM_AGREEING;
   rn_mutex_unlock(&comm->mutex);
+  return first;
+}
+
+// The group is resolved: those that wait for it go on.
+static void go_on(rn_local_comm_t* comm, rn_comm_state_t state) {
+  rn_comm_item_t* item = take_waiting(comm, state);
   while (item) {
     rn_comm_item_t* next = item->next;
     item->next = NULL;
@@ -40,12 +46,7 @@ static void go_on(rn_local_comm_t* comm, rn_comm_state_t state) {
 
 // Those that wait end with |status|, which this takes. The next instance resolves again.
 static void give_up(rn_local_comm_t* comm, rn_status_t status) {
-  rn_mutex_lock(&comm->mutex);
-  rn_comm_item_t* item = comm->waiting;
-  comm->waiting = NULL;
-  comm->state = RN_COMM_BROKEN;
-  for (rn_comm_item_t* each = item; each; each = each->next) each->phase = RN_COMM_AGREEING;
-  rn_mutex_unlock(&comm->mutex);
+  rn_comm_item_t* item = take_waiting(comm, RN_COMM_BROKEN);
   while (item) {
     rn_comm_item_t* next = item->next;
     rn_comm_item_end(item, rn_status_copy(status));
