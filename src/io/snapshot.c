@@ -273,14 +273,19 @@ rn_status_t rn_snapshot_cut(const rn_env_t* env, const char* run, int64_t part) 
   return status;
 }
 
-rn_status_t rn_snapshot_shards(const rn_env_t* env, const char* run, rn_names_t* names) {
-  rn_strbuf_t pattern;
-  rn_strbuf_init(&pattern, env->allocator);
-  rn_strbuf_printf(&pattern, "%s/*.shard", run);
-  rn_status_t status = rn_strbuf_status(&pattern);
-  if (rn_ok(status)) status = rn_fs_glob(env, pattern.data, names);
-  rn_strbuf_clear(&pattern);
+rn_status_t rn_snapshot_list(const rn_env_t* env, const char* folder, const char* pattern,
+                             rn_names_t* names) {
+  rn_strbuf_t path;
+  rn_strbuf_init(&path, env->allocator);
+  rn_strbuf_printf(&path, "%s/%s", folder, pattern);
+  rn_status_t status = rn_strbuf_status(&path);
+  if (rn_ok(status)) status = rn_fs_glob(env, path.data, names);
+  rn_strbuf_clear(&path);
   return status;
+}
+
+rn_status_t rn_snapshot_shards(const rn_env_t* env, const char* run, rn_names_t* names) {
+  return rn_snapshot_list(env, run, "*.shard", names);
 }
 
 // Reading.

@@ -54,6 +54,9 @@ RN_MUST_USE rn_status_t rn_snapshot_cut(const rn_env_t* env, const char* run, in
 RN_MUST_USE rn_status_t rn_snapshot_cut_files(const rn_env_t* env, const char* pattern,
                                               int64_t part);
 
+// Adds the paths in |folder| that match |pattern|, sorted.
+RN_MUST_USE rn_status_t rn_snapshot_list(const rn_env_t* env, const char* folder,
+                                         const char* pattern, rn_names_t* names);
 // Adds the paths of the shards of |run|, sorted.
 RN_MUST_USE rn_status_t rn_snapshot_shards(const rn_env_t* env, const char* run, rn_names_t* names);
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "io/snapshot.h"
 #include "proto/status.pb.h"
 #include "wire/text.h"
 
@@ -88,11 +89,8 @@ rn_status_t rn_snapshot_chunks(const rn_env_t* env, const char* path, rn_names_t
   if (has_failed) return read_error(env, path);
   // DONE is written after all chunks, so what is listed after it is there is everything.
   RN_RETURN_IF_ERROR(is_there(env, path, "DONE", out_done));
-  rn_strbuf_t pattern;
-  rn_status_t status = in_folder(env, path, "chunks/*", &pattern);
-  if (rn_ok(status)) status = rn_fs_glob(env, pattern.data, names);
-  rn_strbuf_clear(&pattern);
-  if (rn_ok(status) && names->list.count)
+  RN_RETURN_IF_ERROR(rn_snapshot_list(env, path, "chunks/*", names));
+  if (names->list.count)
     qsort(names->list.items, names->list.count, sizeof *names->list.items, by_number);
-  return status;
+  return RN_OK;
 }

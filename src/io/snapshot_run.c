@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "io/snapshot.h"
+
 typedef struct run_file_t {
   rn_snapshot_file_writer_t* writer;  // NULL before its first element
   int64_t number;
@@ -143,15 +145,9 @@ void rn_snapshot_run_reader_close(rn_snapshot_run_reader_t* reader) {
 }
 
 static rn_status_t list_files(rn_snapshot_run_reader_t* reader, const char* run) {
-  rn_strbuf_t pattern;
-  rn_strbuf_init(&pattern, reader->allocator);
-  rn_strbuf_printf(&pattern, "%s/*", run);
-  rn_status_t status = rn_strbuf_status(&pattern);
-  if (rn_ok(status)) status = rn_fs_glob(reader->env, pattern.data, &reader->names);
-  rn_strbuf_clear(&pattern);
-  if (rn_ok(status) && !reader->names.list.count)
-    status = rn_not_found("Could not find any files in dir: %s", run);
-  return status;
+  RN_RETURN_IF_ERROR(rn_snapshot_list(reader->env, run, "*", &reader->names));
+  if (reader->names.list.count) return RN_OK;
+  return rn_not_found("Could not find any files in dir: %s", run);
 }
 
 rn_status_t rn_snapshot_run_reader_open(const rn_env_t* env, const char* run, rn_str_t prefix,
