@@ -132,7 +132,7 @@ def _nesting(what):
 
 
 def _surroundings():
-    """Returns the creators of variables and the variable scope that are current; whoever leaves a scope must have left those inside."""
+    """Returns the current creators of variables and variable scope; a scope that ends must find those that it began with."""
     from runnel.core import framework
     from runnel.ops import variable_scopes
     creators = framework.get_default_graph()._scopes.get("variable_creators", ())

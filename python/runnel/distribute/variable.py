@@ -296,7 +296,7 @@ def _collect(made, collections):
 
 
 def check_of_strategy(variable, strategy):
-    """Raises ValueError if a variable is none of a strategy's."""
+    """Raises ValueError if a variable does not belong to a strategy."""
     if not isinstance(variable, DistributedVariable):
         raise ValueError("`colocate_vars_with` must only be passed a variable created in this tf.distribute.Strategy.scope(), not: %r" % (variable,))
     if variable.distribute_strategy is not strategy:
